@@ -1,0 +1,123 @@
+#pragma once
+
+/// @file
+/// The round loop of both phases over all clusters (spec algorithms.md, sections 1.8 and 1.9;
+/// design.md, section 2).
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apo/comm/cluster_communicator.hpp"
+#include "apo/comm/world.hpp"
+#include "apo/data/partition.hpp"
+#include "apo/direction/direction_solver.hpp"
+#include "apo/direction/options.hpp"
+#include "apo/federation/optimizer.hpp"
+#include "apo/federation/options.hpp"
+#include "apo/federation/placement.hpp"
+#include "apo/federation/records.hpp"
+#include "apo/objective/objective_set.hpp"
+
+namespace apo::federation {
+
+/// Clients that train one adapter together.
+struct TrainingGroup {
+  std::vector<ClientId> members;  ///< ascending
+};
+
+struct TrainingOptions {
+  Phase1Options phase1;
+  Phase2Options phase2;  ///< rounds = 0: no Phase II
+  direction::DirectionOptions direction;
+  std::uint64_t seed = 0;
+  bool ordered_reduction = true;
+  comm::Backend backend = comm::Backend::kMpi;
+  int checkpoint_every = 10;  ///< rounds
+};
+
+/// Everything that the rest of a run depends on; complete on every rank after synchronisation.
+struct TrainingState {
+  int phase1_rounds = 0;                       ///< rounds done
+  std::vector<std::vector<float>> parameters;  ///< [b][P] Phase I
+  /// [variants][b][P]: Phase I adapters at the start rounds reached so far, in start_rounds order.
+  std::vector<std::vector<std::vector<float>>> starts;
+  int variant = 0;                       ///< Phase II variant under way
+  int phase2_rounds = 0;                 ///< rounds of it done
+  std::vector<std::vector<float>> meta;  ///< [b][P] Phase II parameters of that variant
+  std::vector<AdamWState> server;        ///< [b] server optimiser of that variant
+  std::vector<std::vector<std::vector<float>>> finished;  ///< [variants done][b][P]
+};
+
+/// Receives what happens; implemented by whoever stores or prints it.
+class RoundObserver {
+ public:
+  virtual ~RoundObserver() = default;
+  /// After each round of each cluster, in cluster order. Rank 0 only.
+  virtual void on_round(const RoundReport& report) = 0;
+  /// Progress: `done` of `total` rounds over both phases. Rank 0 only.
+  virtual void on_progress(int done, int total) = 0;
+  /// Every checkpoint_every rounds and at each phase's end, with the state complete. All ranks.
+  virtual void on_checkpoint(const TrainingState& state) = 0;
+};
+
+/// Rounds of both phases in the order they are run. Replicated control flow: every rank computes
+/// the same plan from (seed, cluster, round); only tensors travel.
+class Trainer {
+ public:
+  /// Collective: splits the world into teams.
+  /// @param groups  one per cluster; none empty
+  Trainer(comm::World& world, const data::Partition& partition, objective::ObjectiveSet& objectives,
+          TrainingOptions options, std::vector<TrainingGroup> groups);
+
+  /// Continues from `state` (equal on all ranks) instead of the initial adapter.
+  void restore(TrainingState state);
+
+  /// Runs what is left of both phases. Collective over the world.
+  void run(RoundObserver& observer);
+
+  [[nodiscard]] const TrainingState& state() const { return state_; }
+  /// Phase I rounds that Phase II (or the evaluation) starts from.
+  [[nodiscard]] const std::vector<int>& start_rounds() const { return start_rounds_; }
+  [[nodiscard]] const Placement& placement() const { return placement_; }
+  /// Final adapters of one variant, [b][P].
+  [[nodiscard]] const std::vector<std::vector<float>>& final_parameters(int variant) const;
+  [[nodiscard]] int total_rounds() const;
+
+ private:
+  struct Round {  // what is done in one round of one cluster
+    Phase phase;
+    int start_round;
+    int round;
+    int clients_per_round;
+    double learning_rate;
+  };
+
+  [[nodiscard]] RoundReport run_round(const Round& round, int cluster,
+                                      std::vector<float>& parameters);
+  void reduce_updates(const std::vector<std::vector<float>>& updates,
+                      const std::vector<double>& weights, std::vector<double>& sum);
+  void run_all_clusters(const Round& round, std::vector<std::vector<float>>& parameters,
+                        RoundObserver& observer);
+  void synchronise(std::vector<std::vector<float>>& parameters);
+  void begin_variant();
+
+  comm::World& world_;
+  const data::Partition& partition_;
+  objective::ObjectiveSet& objectives_;
+  TrainingOptions options_;
+  std::vector<TrainingGroup> groups_;
+  std::vector<std::uint64_t> group_keys_;
+  std::vector<int> start_rounds_;
+  Placement placement_;
+  comm::ClusterCommunicator team_;
+  std::unique_ptr<direction::DirectionSolver> solver_;
+  TrainingState state_;
+};
+
+/// Names a cluster by its members, so that its random draws do not depend on its number or on the
+/// other clusters.
+[[nodiscard]] std::uint64_t group_key(const TrainingGroup& group);
+
+}  // namespace apo::federation

@@ -1,0 +1,36 @@
+#pragma once
+
+/// @file
+/// DPO losses of a language model as an ObjectiveSet (spec llm.md 6.3, 6.4; algorithms.md 1.7).
+/// L_j = mean over pairs of softplus(-beta h) + nll_weight * mean token NLL of the chosen response,
+/// h = (log pi(y+) - log ref(y+)) - (log pi(y-) - log ref(y-)), log-probabilities summed over the
+/// response's tokens. No torch in this header.
+
+#include <memory>
+
+#include "apo/data/token_pairs.hpp"
+#include "apo/model/language_model.hpp"
+#include "apo/objective/objective_set.hpp"
+#include "apo/objective/options.hpp"
+
+namespace apo::objective {
+
+/// The reference engine: one forward pass per micro-batch and one plain backward pass per
+/// objective. Slow and simple on purpose; faster engines are tested against it. Equal sequences of
+/// a batch are computed once. Reference log-probabilities are computed on first use and kept.
+///
+/// @param model  must outlive the result
+/// @param data   must outlive the result
+/// Units of the same objectives share a pass, and an objective's backward pass runs only over the
+/// passes that hold its pairs: disjoint objectives cost one backward pass over the batch in all.
+///
+/// @param max_sequences  sequences per forward pass; the result depends on it in the last bits, so
+///                       it is part of the configuration, not of the machine
+/// @param max_tokens     likewise tokens per forward pass, which bounds the memory of the graph
+///                       (about 2 MB per token of a 135M-parameter model with seven projections);
+///                       a pair is computed in one pass however long it is
+[[nodiscard]] std::unique_ptr<ObjectiveSet> make_preference_objectives(
+    const model::LanguageModel& model, const data::TokenData& data, int num_objectives,
+    const DpoOptions& options, int max_sequences = 32, int max_tokens = 512);
+
+}  // namespace apo::objective

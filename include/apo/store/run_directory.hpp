@@ -1,0 +1,63 @@
+#pragma once
+
+/// @file
+/// The folder of one run: lock, checkpoints, live metrics, status (design.md, section 5).
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "apo/store/document.hpp"
+#include "apo/store/options.hpp"
+
+namespace apo::store {
+
+/// One job per directory. Used by rank 0 only.
+///
+/// Layout: run.h5, metrics.jsonl, log.jsonl, status.json, lock, configuration.ini,
+/// checkpoints/checkpoint-<generation>.h5, adapters/cluster-<n>/.
+class RunDirectory {
+ public:
+  /// Creates or opens DIR, takes the lock, removes own stale temporary files.
+  ///
+  /// @param configuration  resolved configuration text; its SHA-256 identifies the run
+  /// @throws Error(kConfig)  DIR holds a run of another configuration: the message lists the keys
+  ///         that differ with both values
+  /// @throws BackendError    not writable, or another job holds the lock (named: host and pid)
+  static RunDirectory open(const std::filesystem::path& dir, const std::string& configuration,
+                           const CheckpointOptions& options);
+  RunDirectory(RunDirectory&&) noexcept;
+  RunDirectory& operator=(RunDirectory&&) noexcept;
+  ~RunDirectory();
+
+  [[nodiscard]] const std::filesystem::path& path() const;
+
+  /// Publishes the next generation and prunes to the last K.
+  void publish_checkpoint(const Document& state);
+  /// Newest checkpoint that reads and verifies; damaged ones are named in a warning and left alone.
+  [[nodiscard]] std::optional<Document> load_checkpoint();
+  [[nodiscard]] std::int64_t generation() const;  ///< newest published or loaded; 0: none
+
+  void publish_run_file(const Document& run);  ///< run.h5
+  [[nodiscard]] bool finished() const;         ///< status.json says complete
+
+  /// Appends one line to metrics.jsonl with a single write().
+  void append_metrics(std::string_view json_line);
+  /// Size of metrics.jsonl, to be kept in the checkpoint.
+  [[nodiscard]] std::int64_t metrics_size() const;
+  /// Drops what a later, abandoned future wrote; also a torn last line.
+  void truncate_metrics(std::int64_t size);
+
+  /// status.json, atomically. @param json  one object
+  void write_status(std::string_view json);
+
+ private:
+  struct Impl;
+  explicit RunDirectory(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace apo::store

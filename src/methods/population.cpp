@@ -1,0 +1,120 @@
+#include "apo/methods/population.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <span>
+
+#include "apo/core/balance.hpp"
+#include "apo/core/error.hpp"
+#include "apo/federation/placement.hpp"
+
+namespace apo::methods {
+namespace {
+
+double distance_between(std::span<const double> a, std::span<const double> b) {
+  double sum = 0.0;
+  for (std::size_t j = 0; j < a.size(); ++j) {
+    sum += (a[j] - b[j]) * (a[j] - b[j]);
+  }
+  return std::sqrt(sum);
+}
+
+/// Replaces NaN by the mean over the clients that have the objective.
+std::vector<int> fill_absent(std::vector<std::vector<double>>& losses) {
+  std::vector<int> filled(losses.size(), 0);
+  const std::size_t m = losses.empty() ? 0 : losses[0].size();
+  for (std::size_t j = 0; j < m; ++j) {
+    double sum = 0.0;
+    int count = 0;
+    for (const auto& row : losses) {
+      if (!std::isnan(row[j])) {
+        sum += row[j];
+        ++count;
+      }
+    }
+    expects(count > 0, "make_population: an objective that no client has");
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+      if (std::isnan(losses[i][j])) {
+        losses[i][j] = sum / count;
+        ++filled[i];
+      }
+    }
+  }
+  return filled;
+}
+
+}  // namespace
+
+std::vector<std::vector<double>> reference_losses(comm::World& world,
+                                                  const data::Partition& partition,
+                                                  objective::ObjectiveSet& objectives) {
+  const int num_clients = static_cast<int>(partition.clients.size());
+  const auto m = static_cast<std::size_t>(objectives.num_objectives());
+  const auto [begin, end] = federation::block_of(num_clients, world.rank(), world.size());
+  std::vector<double> mine;
+  for (int i = begin; i < end; ++i) {
+    const data::Client& client = partition.clients[static_cast<std::size_t>(i)];
+    const data::Pool& pool =
+        client.split == data::ClientSplit::kTrain ? client.train : client.adapt;
+    const objective::Evaluation evaluation = objectives.evaluate({}, {client.id, pool});
+    mine.insert(mine.end(), evaluation.loss.begin(), evaluation.loss.end());
+  }
+  std::string bytes(mine.size() * sizeof(double), '\0');
+  std::memcpy(bytes.data(), mine.data(), bytes.size());
+  std::vector<std::vector<double>> losses;
+  for (const std::string& part : world.all().all_gather(bytes)) {
+    for (std::size_t at = 0; at < part.size(); at += m * sizeof(double)) {
+      losses.emplace_back(m);
+      std::memcpy(losses.back().data(), part.data() + at, m * sizeof(double));
+    }
+  }
+  return losses;
+}
+
+Population make_population(const data::Partition& partition,
+                           const std::vector<std::vector<double>>& losses,
+                           const clustering::ClusteringOptions& options) {
+  expects(losses.size() == partition.clients.size(), "make_population: one row per client");
+  std::vector<std::vector<double>> loss = losses;
+  const std::vector<int> filled = fill_absent(loss);
+  std::vector<clustering::Point> points;
+  for (const ClientId id : partition.train_clients()) {
+    const data::Client& client = partition.clients[id.index()];
+    points.push_back(
+        {id, loss[id.index()], client.preference, static_cast<double>(client.num_pairs())});
+  }
+  Population population;
+  population.clustering = clustering::cluster_clients(points, options);
+  std::vector<int> cluster(partition.clients.size(), -1);
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    cluster[points[i].client.index()] = population.clustering.assignment[i].value;
+  }
+  for (const data::Client& client : partition.clients) {
+    ClientSummary row;
+    row.client = client.id;
+    row.reference_loss = loss[client.id.index()];
+    row.filled = filled[client.id.index()];
+    row.order = clustering::bottleneck_order(row.reference_loss, client.preference);
+    const Balance balanced = balance(row.reference_loss, client.preference);
+    row.uniformity = balanced.uniformity;
+    row.adjustment = balanced.adjustment;
+    if (client.split == data::ClientSplit::kTrain) {
+      row.cluster = cluster[client.id.index()];
+      row.distance = distance_between(
+          row.adjustment,
+          population.clustering.clusters[static_cast<std::size_t>(row.cluster)].centroid);
+    } else {
+      const clustering::Assignment assigned =
+          clustering::assign_client(population.clustering, row.reference_loss, client.preference);
+      row.cluster = assigned.cluster.value;
+      row.distance = assigned.distance;
+      row.margin = assigned.margin;
+    }
+    population.clients.push_back(std::move(row));
+  }
+  return population;
+}
+
+}  // namespace apo::methods

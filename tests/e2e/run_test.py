@@ -1,0 +1,161 @@
+"""One run from end to end: the run file, ranks, restart, adapters."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import h5py
+import numpy as np
+
+import harness
+from harness import apo, command, run_words
+
+# Wall-clock measurements and what names the machine's state differ from run to run.
+TIMES = ("seconds", "seconds_clients", "seconds_reduction")
+PLACEMENT = ("clusters/team", "clusters/team_ranks")
+
+
+def datasets(path):
+    found = {}
+    with h5py.File(path) as file:
+        file.visititems(lambda name, item: found.__setitem__(name, item[()])
+                        if isinstance(item, h5py.Dataset) else None)
+    return {name: value for name, value in found.items()
+            if name.split("/")[-1] not in TIMES and name not in PLACEMENT}
+
+
+def adapters(out):
+    return {str(p.relative_to(out)): p.read_bytes()
+            for p in sorted(out.glob("adapters/*/adapter_model.safetensors"))}
+
+
+class Run(harness.Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.two = cls.scratch / "two"
+        code, cls.log = apo(*run_words(cls.two), ranks=2)
+        assert code == 0, cls.log
+
+    def assert_same_run(self, other):
+        a, b = datasets(self.two / "run.h5"), datasets(other / "run.h5")
+        self.assertEqual(set(a), set(b))
+        for name in a:
+            self.assertTrue(np.array_equal(a[name], b[name], equal_nan=a[name].dtype.kind == "f"),
+                            name)
+        self.assertEqual(adapters(self.two), adapters(other))
+        lines = lambda out: [
+            {k: v for k, v in json.loads(line).items() if k not in TIMES}
+            for line in (out / "metrics.jsonl").read_text().splitlines()]
+        self.assertEqual(lines(self.two), lines(other))
+
+    def test_groups_and_attributes(self):
+        with h5py.File(self.two / "run.h5") as file:
+            for name in ("format_version", "apo_version", "git_revision", "configuration",
+                         "configuration_sha256", "seed", "objectives", "libraries", "hosts",
+                         "world_size"):
+                self.assertIn(name, file.attrs)
+            self.assertIsInstance(file.attrs["configuration"], str)
+            self.assertIn("[phase1]", file.attrs["configuration"])
+            self.assertEqual(int(file.attrs["seed"]), 1)
+            for group in ("clients", "clusters", "dendrogram", "phase1/steps", "phase1/rounds",
+                          "phase2/steps", "phase2/rounds", "adaptation/steps",
+                          "evaluation/summary", "evaluation/responses", "performance"):
+                self.assertIn(group, file)
+            n, m, b = 36, 4, 4
+            self.assertEqual(file["clients/preference"].shape, (n, m))
+            self.assertTrue(np.allclose(file["clients/preference"][:].sum(axis=1), 1.0))
+            self.assertEqual(file["clusters/centroid"].shape, (b, m))
+            self.assertEqual(file["phase1/steps/loss"].shape, (b * 3 * 3 * 2, m))
+            self.assertEqual(file["phase1/steps/gram"].shape, (b * 3 * 3 * 2, m, m))
+            self.assertEqual(file["phase1/rounds/round"].shape, (b * 3,))
+            self.assertEqual(file["phase2/rounds/round"].shape, (b * 2,))
+            self.assertEqual(file["phase1/steps/loss"].attrs["units"], "nat")
+            self.assertEqual(file["phase1/steps/loss"].dims[0].label, "row")
+
+    def test_numbers_make_sense(self):
+        with h5py.File(self.two / "run.h5") as file:
+            steps = file["phase1/steps"]
+            mu, gram = steps["mu"][:], steps["gram"][:]
+            self.assertTrue(np.allclose(mu.sum(axis=1), 1.0))
+            norm = np.sqrt(np.einsum("si,sij,sj->s", mu, np.nan_to_num(gram), mu))
+            self.assertTrue(np.allclose(norm, steps["direction_norm"][:], rtol=1e-6))
+            # Clusters are the connected groups of the assignment; each holds its own clients.
+            cluster, split = file["clients/cluster"][:], file["clients/split"].asstr()[:]
+            for c, count in enumerate(file["clusters/num_clients"][:]):
+                self.assertEqual(int(((cluster == c) & (split == "train")).sum()), int(count))
+            # Steps of a cluster's rounds come from its own clients only.
+            self.assertTrue(np.array_equal(cluster[steps["client"][:]], steps["cluster"][:]))
+            rewards = file["evaluation/summary/reward"][:]
+            stages = file["evaluation/summary/stage"].asstr()[:]
+            self.assertTrue(np.isfinite(rewards[stages != "base"]).all())
+
+    def test_one_and_three_ranks_give_the_same_run(self):
+        for ranks in (1, 3):
+            out = self.scratch / f"ranks{ranks}"
+            code, log = apo(*run_words(out), ranks=ranks)
+            self.assertEqual(code, 0, log)
+            self.assert_same_run(out)
+
+    def test_killed_run_continues_and_equals_the_uninterrupted_one(self):
+        out = self.scratch / "killed"
+        for generation in (1, 3):
+            job = subprocess.Popen(command(2, *run_words(out)), cwd=harness.SOURCE,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   start_new_session=True)
+            target = out / "checkpoints" / f"checkpoint-{generation:06d}.h5"
+            deadline = time.time() + 120
+            while not target.exists() and job.poll() is None and time.time() < deadline:
+                time.sleep(0.01)
+            self.assertTrue(target.exists())
+            os.killpg(job.pid, signal.SIGKILL)
+            job.wait()
+            time.sleep(0.5)
+        code, log = apo(*run_words(out), ranks=2)
+        self.assertEqual(code, 0, log)
+        self.assertIn("continuing from checkpoint", log)
+        self.assert_same_run(out)
+
+    def test_finished_run_is_left_alone(self):
+        before = (self.two / "run.h5").read_bytes()
+        code, log = apo(*run_words(self.two), ranks=2)
+        self.assertEqual(code, 0, log)
+        self.assertIn("nothing to do", log)
+        self.assertEqual(before, (self.two / "run.h5").read_bytes())
+
+    def test_report_compares_methods(self):
+        fixed = self.scratch / "lambda"
+        code, log = apo(*run_words(fixed, {"direction.solver": "fixed"}), ranks=2)
+        self.assertEqual(code, 0, log)
+        base = self.scratch / "base"
+        code, log = apo(*run_words(base, {"method.name": "base"}), ranks=2)
+        self.assertEqual(code, 0, log)
+        fedavg = self.scratch / "fedavg"
+        code, log = apo(*run_words(fedavg, {"method.name": "fedavg"}), ranks=2)
+        self.assertEqual(code, 0, log)
+        code, text = apo("report", base, fedavg, fixed, self.two)
+        self.assertEqual(code, 0, text)
+        for word in ("apo - base", "apo - fedavg", "apo - lambda", "lambda: adaptation",
+                     "parse rate"):
+            self.assertIn(word, text)
+        code, text = apo("report", "--format", "json", base, self.two)
+        tables = json.loads(text)
+        self.assertEqual(len(tables), 2)
+        with h5py.File(fixed / "run.h5") as file:
+            steps = file["phase1/steps"]
+            preference = file["clients/preference"][:][steps["client"][:]]
+            self.assertTrue(np.allclose(steps["mu"][:], preference, atol=1e-12))
+
+    def test_log_has_no_terminal_control(self):
+        self.assertNotIn("\r", self.log)
+        self.assertNotIn("\x1b", self.log)
+        self.assertIn("result: complete", self.log)
+        for line in (self.two / "log.jsonl").read_text().splitlines():
+            json.loads(line)
+        self.assertEqual(json.loads((self.two / "status.json").read_text())["state"], "complete")
+
+
+if __name__ == "__main__":
+    harness.main()
