@@ -5,7 +5,7 @@
 #                        [--out DIR] [-- --section.key VALUE ...]
 #
 # PREFS.jsonl holds one pair a line: {"objective": ..., "prompt": ..., "chosen": ..., "rejected": ...}
-# (README, "Your own data", for the other shapes). The defaults fit 400 pairs or more over the
+# (README, "Input", for the other shapes). The defaults fit 400 pairs or more over the
 # objectives relevance, completeness and factuality, and about ten minutes on two CPU cores. What
 # follows "--" overrides any key of the configuration.
 #

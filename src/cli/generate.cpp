@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "commands.hpp"
+#include "program_options.hpp"
 #include <boost/program_options.hpp>
 #include <fmt/format.h>
 
@@ -50,27 +51,6 @@ po::options_description describe() {
   add("batch-size", po::value<int>()->default_value(16)->value_name("N"), "prompts at a time");
   add("threads", po::value<int>()->default_value(1)->value_name("N"), "of the CPU");
   return options;
-}
-
-po::variables_map parse(const Arguments& arguments) {
-  po::options_description all = describe();
-  all.add_options()("prompt", po::value<std::vector<std::string>>());
-  po::positional_options_description positional;
-  positional.add("prompt", -1);
-  po::variables_map values;
-  try {
-    namespace style = po::command_line_style;
-    po::store(po::command_line_parser(arguments)
-                  .options(all)
-                  .positional(positional)
-                  .style(style::unix_style & ~style::allow_guessing)
-                  .run(),
-              values);
-  } catch (const po::error& error) {
-    throw Error(Fault::kConfig,
-                fmt::format("apo generate: {} (--help lists the options)", error.what()));
-  }
-  return values;
 }
 
 /// Everything that is wrong with the options, one finding a line.
@@ -118,7 +98,7 @@ std::vector<std::string> read_prompts(const po::variables_map& values) {
 }  // namespace
 
 int generate(const Arguments& arguments, comm::World& world) {
-  const po::variables_map values = parse(arguments);
+  const po::variables_map values = parse_options("generate", describe(), "prompt", arguments);
   if (values.count("help") != 0) {
     if (world.rank() == 0) {
       std::cout << kUsage << describe();

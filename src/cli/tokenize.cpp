@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "commands.hpp"
+#include "program_options.hpp"
 #include <boost/program_options.hpp>
 #include <fmt/format.h>
 
@@ -40,27 +41,6 @@ po::options_description describe() {
   add("json", "print JSON arrays of ids, or JSON strings");
   add("jsonl", "read and print one JSON value a line, from standard input");
   return options;
-}
-
-po::variables_map parse(const Arguments& arguments) {
-  po::options_description all = describe();
-  all.add_options()("text", po::value<std::vector<std::string>>());
-  po::positional_options_description positional;
-  positional.add("text", -1);
-  po::variables_map values;
-  try {
-    namespace style = po::command_line_style;
-    po::store(po::command_line_parser(arguments)
-                  .options(all)
-                  .positional(positional)
-                  .style(style::unix_style & ~style::allow_guessing)
-                  .run(),
-              values);
-  } catch (const po::error& error) {
-    throw Error(Fault::kConfig,
-                fmt::format("apo tokenize: {} (--help lists the options)", error.what()));
-  }
-  return values;
 }
 
 /// Everything that is wrong with the options, one finding a line.
@@ -108,7 +88,7 @@ text::LineOptions line_options(const po::variables_map& values) {
 }  // namespace
 
 int tokenize(const Arguments& arguments, comm::World& world) {
-  const po::variables_map values = parse(arguments);
+  const po::variables_map values = parse_options("tokenize", describe(), "text", arguments);
   if (values.count("help") != 0) {
     if (world.rank() == 0) {
       std::cout << kUsage << describe();

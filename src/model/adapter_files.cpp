@@ -4,10 +4,10 @@
 #include <limits>
 #include <set>
 
-#include "atomic_file.hpp"
 #include "json_text.hpp"
 #include <fmt/format.h>
 
+#include "apo/core/durable_file.hpp"
 #include "apo/core/error.hpp"
 #include "apo/model/adapter.hpp"
 #include "apo/model/safetensors.hpp"
@@ -201,8 +201,8 @@ void save_adapter(const std::filesystem::path& dir, const AdapterLayout& layout,
                        {"use_rslora", false},
                        {"use_dora", false},
                        {"auto_mapping", nullptr}};
-  write_text_atomically(dir / kConfigName,
-                        config.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+  publish_text_file(dir / kConfigName,
+                    config.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
 }
 
 LoraOptions read_adapter_options(const std::filesystem::path& dir) {

@@ -5,10 +5,10 @@
 #include <optional>
 #include <set>
 
-#include "atomic_file.hpp"
 #include "json_text.hpp"
 #include <fmt/format.h>
 
+#include "apo/core/durable_file.hpp"
 #include "apo/core/error.hpp"
 
 namespace apo::model {
@@ -388,7 +388,7 @@ void save_model_config(const std::filesystem::path& model_dir, const ModelConfig
   }
   out["pad_token_id"] = id_or_null(config.pad_id);
   out["torch_dtype"] = config.dtype.empty() ? "float32" : config.dtype;
-  write_text_atomically(model_dir / "config.json", out.dump(2) + "\n");
+  publish_text_file(model_dir / "config.json", out.dump(2) + "\n");
 }
 
 }  // namespace apo::model

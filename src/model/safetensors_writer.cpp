@@ -2,11 +2,11 @@
 #include <array>
 #include <bit>
 
-#include "atomic_file.hpp"
 #include "safetensors_dtype.hpp"
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "apo/core/durable_file.hpp"
 #include "apo/core/error.hpp"
 #include "apo/model/safetensors.hpp"
 
@@ -80,12 +80,15 @@ std::vector<std::byte> serialize_safetensors(std::vector<TensorToWrite> tensors,
 void write_safetensors(const std::filesystem::path& path, std::vector<TensorToWrite> tensors,
                        const std::map<std::string, std::string>& metadata) {
   const std::string header = make_header(tensors, metadata);
-  AtomicFile file(path);
-  file.write(std::as_bytes(std::span(header)));
+  PendingFile pending(path);
+  UniqueFd file = create_file(pending.path());
+  write_all(file, header, pending.path());
   for (const TensorToWrite& t : tensors) {
-    file.write(t.bytes);
+    write_all(file, {reinterpret_cast<const char*>(t.bytes.data()), t.bytes.size()},
+              pending.path());
   }
-  file.publish();
+  file.close(pending.path());
+  pending.publish();
 }
 
 }  // namespace apo::model

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "configuration_text.hpp"
-#include "durable_file.hpp"
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "apo/core/clock.hpp"
+#include "apo/core/durable_file.hpp"
 #include "apo/core/error.hpp"
 #include "apo/core/log.hpp"
 

@@ -4,13 +4,13 @@
 #include <set>
 
 #include "document_hash.hpp"
-#include "durable_file.hpp"
 #include "hdf5_handle.hpp"
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <hdf5_hl.h>
 #include <sys/stat.h>
 
+#include "apo/core/durable_file.hpp"
 #include "apo/core/sha256.hpp"
 #include "apo/store/document.hpp"
 

@@ -2,7 +2,7 @@
 
 /// @file
 /// POSIX files whose every step is checked, and the atomic publication of a whole file
-/// (spec operations.md, sections 1.2 to 1.4). Private to store.
+/// (spec operations.md, sections 1.2 to 1.4).
 
 #include <filesystem>
 #include <string>
@@ -10,7 +10,7 @@
 
 #include "apo/core/error.hpp"
 
-namespace apo::store {
+namespace apo {
 
 /// @throws BackendError  call, errno, its text and the path
 [[noreturn]] void throw_errno(std::string_view call, const std::filesystem::path& path,
@@ -37,6 +37,8 @@ class UniqueFd {
 
 /// open(2) with O_CLOEXEC. @throws BackendError
 [[nodiscard]] UniqueFd open_file(const std::filesystem::path& path, int flags);
+/// A new, empty file for writing; one that exists is emptied. @throws BackendError
+[[nodiscard]] UniqueFd create_file(const std::filesystem::path& path);
 void write_all(const UniqueFd& fd, std::string_view bytes, const std::filesystem::path& path);
 /// @throws Error(kData)  the file cannot be opened or read
 [[nodiscard]] std::string read_text_file(const std::filesystem::path& path);
@@ -68,4 +70,4 @@ void publish_text_file(const std::filesystem::path& path, std::string_view text,
 /// Removes what killed processes left: files that begin with ".tmp-".
 void remove_temporaries(const std::filesystem::path& folder);
 
-}  // namespace apo::store
+}  // namespace apo

@@ -1,4 +1,4 @@
-#include "durable_file.hpp"
+#include "apo/core/durable_file.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -12,7 +12,7 @@
 
 #include "apo/core/log.hpp"
 
-namespace apo::store {
+namespace apo {
 
 namespace fs = std::filesystem;
 
@@ -46,6 +46,8 @@ UniqueFd open_file(const fs::path& path, int flags) {
   }
   return fd;
 }
+
+UniqueFd create_file(const fs::path& path) { return open_file(path, O_WRONLY | O_CREAT | O_TRUNC); }
 
 void write_all(const UniqueFd& fd, std::string_view bytes, const fs::path& path) {
   while (!bytes.empty()) {
@@ -104,7 +106,8 @@ void PendingFile::publish(bool durable) {
   if (durable) {
     const fs::path folder = target_.has_parent_path() ? target_.parent_path() : fs::path(".");
     UniqueFd directory = open_file(folder, O_RDONLY | O_DIRECTORY);
-    if (::fsync(directory.get()) != 0) {
+    // Some network file systems cannot sync a folder; the rename itself has happened.
+    if (::fsync(directory.get()) != 0 && errno != EINVAL && errno != ENOTSUP) {
       throw_errno("fsync", folder);
     }
   }
@@ -112,7 +115,7 @@ void PendingFile::publish(bool durable) {
 
 void publish_text_file(const fs::path& path, std::string_view text, bool durable) {
   PendingFile pending(path);
-  UniqueFd fd = open_file(pending.path(), O_WRONLY | O_CREAT | O_TRUNC);
+  UniqueFd fd = create_file(pending.path());
   write_all(fd, text, pending.path());
   fd.close(pending.path());
   pending.publish(durable);
@@ -128,4 +131,4 @@ void remove_temporaries(const fs::path& folder) {
   }
 }
 
-}  // namespace apo::store
+}  // namespace apo
