@@ -37,7 +37,7 @@ def command(ranks, *words):
     return [str(w) for w in (*start, APO, *words)]
 
 
-def apo(*words, ranks=0, timeout=200):
+def apo(*words, ranks=0, timeout=400):
     """Runs to the end; returns (exit code, stdout + stderr). ranks = 0: without mpirun."""
     done = subprocess.run(command(ranks, *words), cwd=SOURCE, text=True, timeout=timeout,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=os.environ)

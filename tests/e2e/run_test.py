@@ -148,6 +148,40 @@ class Run(harness.Case):
             preference = file["clients/preference"][:][steps["client"][:]]
             self.assertTrue(np.allclose(steps["mu"][:], preference, atol=1e-12))
 
+    def test_inspect_says_what_is_there(self):
+        model = harness.SOURCE / "configs" / "demo" / "model"
+        for path, *words in (
+                (model, "llama", "603", "594 176", "bf16"),
+                (model / "model.safetensors", "model.embed_tokens.weight", "603"),
+                (self.two / "adapters" / "cluster-1", "q_proj", "53 760"),
+                (self.two / "run.h5", "phase1/steps/gram", "configuration_sha256"),
+                (self.two / "checkpoints" / "checkpoint-000005.h5", "state/parameters")):
+            code, text = apo("inspect", path)
+            self.assertEqual(code, 0, text)
+            for word in words:
+                self.assertIn(word, text.lower() if word.islower() else text)
+        code, text = apo("inspect", harness.SOURCE / "LICENSE")
+        self.assertEqual(code, 65, text)
+
+    def test_generate_with_the_cluster_adapter(self):
+        words = ["generate", "--model", "configs/demo/model", "--seed", "3", "--max-new-tokens", "48",
+                 "How do I clean the kettle?"]
+        code, base = apo(*words)
+        self.assertEqual(code, 0, base)
+        self.assertIn(".", base)
+        code, again = apo(*words)
+        self.assertEqual(base, again)
+        code, adapted = apo(*words, "--adapter", self.two / "adapters" / "cluster-2")
+        self.assertEqual(code, 0, adapted)
+
+    def test_tokenize_there_and_back(self):
+        text = "How do I clean the kettle?"
+        code, ids = apo("tokenize", "--model", "configs/demo/model", text)
+        self.assertEqual(code, 0, ids)
+        code, back = apo("tokenize", "--model", "configs/demo/model", "--decode", *ids.split())
+        self.assertEqual(code, 0, back)
+        self.assertEqual(back.strip(), text)
+
     def test_log_has_no_terminal_control(self):
         self.assertNotIn("\r", self.log)
         self.assertNotIn("\x1b", self.log)
