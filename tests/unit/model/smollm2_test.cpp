@@ -38,7 +38,7 @@ class SmolLm2 : public testing::Test {
   static void TearDownTestSuite() { model.reset(); }
   void SetUp() override {
     if (!model) {
-      GTEST_SKIP() << "no .cache/smollm2/model: jobs/smollm2.sh makes it";
+      GTEST_SKIP() << "no .cache/smollm2/model: jobs/fetch_smollm2.sh makes it";
     }
   }
   static at::Tensor log_probs(const Ids& ids) {
