@@ -170,7 +170,7 @@ LocalResult train_client(objective::ObjectiveSet& objectives, direction::Directi
     } else {
       evaluation = objectives.weighted_gradient(result.parameters, batch, key,
                                                 present_preference(client, batch), direction);
-      row.gram.assign(static_cast<std::size_t>(m * m), 0.0);
+      row.gram.assign(static_cast<std::size_t>(m) * static_cast<std::size_t>(m), 0.0);
     }
     row.loss = evaluation.loss;
     row.accuracy = evaluation.accuracy;

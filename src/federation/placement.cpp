@@ -76,7 +76,8 @@ Placement place_clusters(std::span<const double> cost, int num_ranks) {
       placement.team_of_cluster[static_cast<std::size_t>(c)] = static_cast<int>(t);
     }
     for (int r = 0; r < team.num_ranks; ++r) {
-      placement.team_of_rank[static_cast<std::size_t>(team.first_rank + r)] = static_cast<int>(t);
+      const int rank = team.first_rank + r;
+      placement.team_of_rank[static_cast<std::size_t>(rank)] = static_cast<int>(t);
     }
   }
   return placement;

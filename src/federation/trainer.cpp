@@ -241,6 +241,7 @@ RoundReport Trainer::run_round(const Round& round, int cluster, std::vector<floa
     return report;  // nobody delivered: the round is logged as empty and the model kept
   }
   std::vector<double> weights;
+  weights.reserve(mine.size());
   for (const int id : mine) {
     weights.push_back(
         static_cast<double>(partition_.clients[static_cast<std::size_t>(id)].num_pairs()) / mass);

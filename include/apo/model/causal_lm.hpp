@@ -51,6 +51,8 @@ class CausalLm {
   ~CausalLm();
   CausalLm(CausalLm&&) noexcept;
   CausalLm& operator=(CausalLm&&) noexcept;
+  CausalLm(const CausalLm&) = delete;
+  CausalLm& operator=(const CausalLm&) = delete;
 
   /// Reads a checkpoint folder; everything is checked before memory is taken.
   /// @param dtype  "float32" or "bfloat16"

@@ -46,6 +46,8 @@ class LanguageModel {
   LanguageModel(CausalLm lm, const LoraOptions& lora, std::string name);
   LanguageModel(LanguageModel&&) noexcept;
   LanguageModel& operator=(LanguageModel&&) noexcept;
+  LanguageModel(const LanguageModel&) = delete;
+  LanguageModel& operator=(const LanguageModel&) = delete;
   ~LanguageModel();
 
   [[nodiscard]] const ModelConfig& config() const;

@@ -46,6 +46,8 @@ class CheckpointReader {
   static CheckpointReader open(const std::filesystem::path& path);
   CheckpointReader(CheckpointReader&&) noexcept;
   CheckpointReader& operator=(CheckpointReader&&) noexcept;
+  CheckpointReader(const CheckpointReader&) = delete;
+  CheckpointReader& operator=(const CheckpointReader&) = delete;
   ~CheckpointReader();
 
   [[nodiscard]] const std::map<std::string, TensorInfo>& tensors() const;

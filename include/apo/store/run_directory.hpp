@@ -31,6 +31,8 @@ class RunDirectory {
                            const CheckpointOptions& options);
   RunDirectory(RunDirectory&&) noexcept;
   RunDirectory& operator=(RunDirectory&&) noexcept;
+  RunDirectory(const RunDirectory&) = delete;
+  RunDirectory& operator=(const RunDirectory&) = delete;
   ~RunDirectory();
 
   [[nodiscard]] const std::filesystem::path& path() const;

@@ -36,6 +36,8 @@ class Tokenizer {
 
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
+  Tokenizer(const Tokenizer&) = delete;
+  Tokenizer& operator=(const Tokenizer&) = delete;
   ~Tokenizer();
 
   /// Ids of `text`. Invalid UTF-8 is replaced by U+FFFD first.
