@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -62,8 +63,20 @@ void write_all(const UniqueFd& fd, std::string_view bytes, const fs::path& path)
   }
 }
 
-std::string read_text_file(const fs::path& path) {
+std::string read_text_file(const fs::path& path, std::uintmax_t max_bytes) {
+  std::error_code code;
+  if (!fs::is_regular_file(path, code)) {
+    throw Error(Fault::kData, path.string() + ": no such file");
+  }
   std::ifstream in(path, std::ios::binary);
+  if (!in) {
+    throw Error(Fault::kData, path.string() + ": cannot be opened for reading");
+  }
+  const std::uintmax_t num_bytes = fs::file_size(path, code);
+  if (code || num_bytes > max_bytes) {
+    throw Error(Fault::kData, fmt::format("{}: {} bytes, expected at most {}", path.string(),
+                                          num_bytes, max_bytes));
+  }
   std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   if (!in) {
     throw Error(Fault::kData, path.string() + ": cannot be read");

@@ -1,7 +1,5 @@
 #include "json_text.hpp"
 
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <vector>
 
@@ -13,23 +11,6 @@ namespace apo::model {
 
 namespace {
 constexpr int kMaxDepth = 8;
-}
-
-std::string read_text_file(const std::filesystem::path& path, std::size_t max_bytes) {
-  std::error_code code;
-  if (!std::filesystem::is_regular_file(path, code)) {
-    throw Error(Fault::kData, fmt::format("{}: no such file", path.string()));
-  }
-  std::ifstream in(path, std::ios::binary);
-  if (!in) {
-    throw Error(Fault::kData, fmt::format("{}: cannot be opened for reading", path.string()));
-  }
-  const auto num_bytes = std::filesystem::file_size(path, code);
-  if (code || num_bytes > max_bytes) {
-    throw Error(Fault::kData, fmt::format("{}: {} bytes, expected at most {}", path.string(),
-                                          num_bytes, max_bytes));
-  }
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
 nlohmann::json parse_json_object(const std::string& text, std::string_view name) {

@@ -3,16 +3,12 @@
 /// @file
 /// JSON files from outside, parsed with limits: depth, size, no duplicate keys.
 
-#include <filesystem>
 #include <string>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
 
 namespace apo::model {
-
-/// @throws Error(kData)  absent, not a regular file, or larger than max_bytes
-[[nodiscard]] std::string read_text_file(const std::filesystem::path& path, std::size_t max_bytes);
 
 /// @throws Error(kData)  not one JSON object, nested deeper than 8, or with a key twice
 [[nodiscard]] nlohmann::json parse_json_object(const std::string& text, std::string_view name);

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "apo/core/durable_file.hpp"
 #include "apo/core/error.hpp"
 #include "apo/core/log.hpp"
 #include "apo/model/safetensors.hpp"

@@ -61,7 +61,8 @@ class Run(harness.Case):
             self.assertIn("[phase1]", file.attrs["configuration"])
             self.assertEqual(int(file.attrs["seed"]), 1)
             self.assertEqual(len(file.attrs["data_sha256"]), 64)
-            for group in ("clients", "clusters", "data_counts", "dendrogram", "phase1/steps", "phase1/rounds",
+            for group in ("clients", "clusters", "data_counts", "dendrogram",
+                          "phase1/steps", "phase1/rounds",
                           "phase2/steps", "phase2/rounds", "adaptation/steps",
                           "evaluation/summary", "evaluation/responses", "performance"):
                 self.assertIn(group, file)

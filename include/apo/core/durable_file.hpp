@@ -4,7 +4,9 @@
 /// POSIX files whose every step is checked, and the atomic publication of a whole file
 /// (spec operations.md, sections 1.2 to 1.4).
 
+#include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -40,8 +42,10 @@ class UniqueFd {
 /// A new, empty file for writing; one that exists is emptied. @throws BackendError
 [[nodiscard]] UniqueFd create_file(const std::filesystem::path& path);
 void write_all(const UniqueFd& fd, std::string_view bytes, const std::filesystem::path& path);
-/// @throws Error(kData)  the file cannot be opened or read
-[[nodiscard]] std::string read_text_file(const std::filesystem::path& path);
+/// @throws Error(kData)  absent, not a regular file, larger than max_bytes, or not readable
+[[nodiscard]] std::string read_text_file(
+    const std::filesystem::path& path,
+    std::uintmax_t max_bytes = std::numeric_limits<std::uintmax_t>::max());
 
 /// A name in the folder of `target` that starts with ".tmp-" and belongs to this process.
 [[nodiscard]] std::filesystem::path temporary_name(const std::filesystem::path& target);
