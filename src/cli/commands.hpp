@@ -21,6 +21,7 @@ int report(const Arguments& arguments, comm::World& world);    // src/cli/report
 int tokenize(const Arguments& arguments, comm::World& world);  // src/cli/tokenize.cpp
 int generate(const Arguments& arguments, comm::World& world);  // src/cli/generate.cpp
 int inspect(const Arguments& arguments, comm::World& world);   // src/cli/inspect.cpp
+int probe(const Arguments& arguments, comm::World& world);     // src/cli/probe.cpp
 int demo(const Arguments& arguments, comm::World& world);      // src/cli/demo.cpp
 
 }  // namespace apo::cli

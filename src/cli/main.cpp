@@ -44,12 +44,15 @@ constexpr std::string_view kRunUsage =
     "Configuration keys\n";
 
 constexpr std::string_view kReportUsage =
-    "Usage: apo report DIR... [--format text|csv|json|markdown]\n"
+    "Usage: apo report DIR... [--format text|csv|json|markdown] [--score-range FILE]\n"
     "\n"
-    "Tables of the run in DIR, or a comparison of several runs: reward per objective, parse rate,\n"
-    "preference-weighted score before and after adaptation, per cluster and method.\n"
+    "Tables of the run in DIR, or a comparison of several runs: scores and losses before and after\n"
+    "adaptation per cluster and method, hypervolume, IGD and IGD+ of the solution sets, gaps to the\n"
+    "known optimum on analytic tasks. Runs that differ in the seed alone are put together.\n"
     "\n"
-    "  --format FORMAT   text (default), csv, json or markdown\n";
+    "  --format FORMAT      text (default), csv, json or markdown\n"
+    "  --score-range FILE   frozen (min, max) per objective: read if FILE exists, else made from\n"
+    "                       these runs and written there\n";
 
 constexpr Command kCommands[] = {
     {"run", run, "train, adapt and evaluate: the whole pipeline", kRunUsage},
@@ -57,6 +60,7 @@ constexpr Command kCommands[] = {
     {"inspect", inspect, "what a file or model folder holds", ""},
     {"tokenize", tokenize, "text to token ids and back", ""},
     {"generate", generate, "a response of a model, with or without an adapter", ""},
+    {"probe", probe, "the theory's statements put to the test on analytic tasks", ""},
     {"demo", demo, "rebuild the demo domain's corpus, model and pairs", ""},
 };
 

@@ -1,13 +1,12 @@
 #include <filesystem>
-#include <map>
 #include <memory>
 
 #include "command_line.hpp"
 #include "commands.hpp"
 #include "results_table.hpp"
-#include "run_inputs.hpp"
 #include "run_recorder.hpp"
 #include "run_tables.hpp"
+#include "run_task.hpp"
 
 #include "apo/comm/cluster_communicator.hpp"
 #include "apo/comm/world.hpp"
@@ -18,8 +17,7 @@
 #include "apo/core/sha256.hpp"
 #include "apo/core/version.hpp"
 #include "apo/methods/experiment.hpp"
-#include "apo/model/language_model.hpp"
-#include "apo/objective/preference_objectives.hpp"
+#include "apo/methods/solution_sets.hpp"
 #include "apo/store/run_directory.hpp"
 
 namespace apo::cli {
@@ -33,13 +31,15 @@ methods::ExperimentOptions experiment_options(const config::RunConfig& config) {
   options.adapt = config.adapt;
   options.training.phase1 = config.phase1;
   options.training.phase2 = config.phase2;
+  options.training.baseline = config.baseline;
+  options.training.monitor = config.monitor;
   options.training.direction = config.direction;
   options.training.seed = *config.runtime.seed;
   options.training.ordered_reduction = config.runtime.reduction == "ordered";
   options.training.backend =
       config.runtime.collectives == "nccl" ? comm::Backend::kNccl : comm::Backend::kMpi;
   options.training.checkpoint_every = config.checkpoint.every_rounds;
-  return options;
+  return methods::resolved(std::move(options));
 }
 
 store::Document header(const config::RunConfig& config, const comm::World& world,
@@ -54,8 +54,7 @@ store::Document header(const config::RunConfig& config, const comm::World& world
   root["configuration_sha256"] = sha256_hex(text);
   root["method"] = method;
   root["seed"] = static_cast<std::int64_t>(*config.runtime.seed);
-  root["objectives"] = config.data.objectives;
-  root["libraries"] = std::vector<std::string>{world.library_version(), model::torch_description()};
+  root["libraries"] = std::vector<std::string>{world.library_version()};
   root["hosts"] = hosts;
   root["world_size"] = std::int64_t{world.size()};
   return document;
@@ -69,25 +68,6 @@ void add_population(store::Document& document, const methods::Population& popula
   document.put_table("dendrogram", dendrogram_table(population), "merge");
 }
 
-/// What the data lost or had cut on its way to token ids, by reason.
-Table data_counts(const RunInputs& inputs) {
-  Table table;
-  table.text("stage", "rows (reading), partition, or tokens");
-  table.text("reason", "what happened");
-  table.integer("count", "", "how often");
-  const auto add = [&](const char* stage, const std::map<std::string, std::int64_t>& counts) {
-    for (const auto& [reason, count] : counts) {
-      table.push("stage", std::string(stage));
-      table.push("reason", reason);
-      table.push("count", count);
-    }
-  };
-  add("rows", inputs.data.dropped);
-  add("partition", inputs.partition.dropped);
-  add("tokens", inputs.tokens.counts);
-  return table;
-}
-
 void log_population(const methods::Population& population,
                     const std::vector<std::string>& objectives) {
   if (!population.clustering.warning.empty()) {
@@ -98,19 +78,9 @@ void log_population(const methods::Population& population,
     for (const int j : cluster.order) {
       order += (order.empty() ? "" : " > ") + objectives[static_cast<std::size_t>(j)];
     }
-    log::info("cluster {}: {} clients, {:.0f} pairs, bottleneck order {}{}", cluster.id.value,
+    log::info("cluster {}: {} clients, weight {:.0f}, bottleneck order {}{}", cluster.id.value,
               cluster.members.size(), cluster.weight, order.empty() ? "(none common)" : order,
               cluster.bottleneck_mixed ? " (mixed)" : "");
-  }
-}
-
-void export_adapters(const store::RunDirectory& directory, const federation::Trainer& trainer,
-                     const model::LanguageModel& model) {
-  // With several start rounds the last one is the final adapter; the others are in the checkpoint.
-  const int variant = static_cast<int>(trainer.start_rounds().size()) - 1;
-  for (std::size_t c = 0; c < trainer.final_parameters(variant).size(); ++c) {
-    model::save_adapter(directory.path() / "adapters" / ("cluster-" + std::to_string(c)),
-                        model.layout(), trainer.final_parameters(variant)[c], model.name());
   }
 }
 
@@ -134,9 +104,11 @@ int run(const Arguments& arguments, comm::World& world) {
   log::info("resolved configuration\n{}", configuration);
 
   comm::ClusterCommunicator& all = world.all();
-  std::unique_ptr<RunInputs> inputs;
-  all.run_and_agree([&] { inputs = std::make_unique<RunInputs>(load_inputs(config)); });
-  log_inputs(*inputs);
+  std::unique_ptr<RunTask> task;
+  all.run_and_agree([&] {
+    task = config.method.task == "analytic" ? make_analytic_run_task(config)
+                                            : make_language_task(config);
+  });
   std::unique_ptr<store::RunDirectory> directory;
   all.run_and_agree([&] {
     if (world.rank() == 0) {
@@ -153,36 +125,26 @@ int run(const Arguments& arguments, comm::World& world) {
     return 0;
   }
 
-  model::configure_torch(config.runtime.threads);
-  std::unique_ptr<model::LanguageModel> model;
-  all.run_and_agree([&] {
-    model = std::make_unique<model::LanguageModel>(model::LanguageModel::load(
-        config.model, config.lora, config.runtime.device == "cuda" ? "cuda" : "cpu"));
-  });
-  const int m = static_cast<int>(config.data.objectives.size());
-  const auto objectives =
-      objective::make_preference_objectives(*model, inputs->tokens, m, config.dpo);
-  log::info("model: {} parameters, adapter {} parameters, {} ({})",
-            model->config().num_parameters(), model->layout().num_parameters, model->name(),
-            model::torch_description());
+  all.run_and_agree([&] { task->prepare(); });
+  const std::vector<std::string>& objective_names = task->objective_names();
+  const int m = static_cast<int>(objective_names.size());
 
   const methods::ExperimentOptions options = experiment_options(config);
   methods::Experiment experiment(
-      world, inputs->partition,
-      {inputs->data, *model, inputs->tokenizer, inputs->chat, *objectives, inputs->reward.get()},
+      world, {task->partition(), task->objectives(), task->evaluator(), task->personaliser()},
       options);
   log::info("reference losses and clusters ...");
   const methods::Population& population = experiment.population();
-  log_population(population, config.data.objectives);
+  log_population(population, objective_names);
   const double seconds_population = watch.seconds();
 
   federation::Trainer& trainer = experiment.trainer();
   const std::vector<std::string> hosts = all.all_gather(world.host());
   store::Document document = header(config, world, hosts, methods::method_label(options));
-  const bool per_cluster = config.method.name == "apo";
-  add_population(document, population, inputs->partition, trainer.placement(), per_cluster);
-  document.attributes[""]["data_sha256"] = inputs->data.sha256;
-  document.put_table("data_counts", data_counts(*inputs), "reason_row");
+  document.attributes[""]["objectives"] = objective_names;
+  add_population(document, population, task->partition(), trainer.placement(),
+                 methods::method_traits(config.method).per_cluster);
+  task->describe(document);
   RunRecorder recorder(world, directory.get(), std::move(document), m, trainer.total_rounds());
   if (auto state = recorder.resume()) {
     trainer.restore(std::move(*state));
@@ -196,9 +158,6 @@ int run(const Arguments& arguments, comm::World& world) {
   all.run_and_agree([&] {
     if (world.rank() != 0) {
       return;
-    }
-    if (config.method.name != "base") {
-      export_adapters(*directory, trainer, *model);
     }
     Table adaptation = step_table(m);
     for (const federation::StepRecord& step : result.adaptation) {
@@ -215,10 +174,21 @@ int run(const Arguments& arguments, comm::World& world) {
       performance.push("part", part);
       performance.push("seconds", seconds);
     }
+    std::vector<std::vector<double>> preference;
+    for (const data::Client& client : task->partition().clients) {
+      preference.push_back(client.preference);
+    }
+    const Table fronts = methods::front_table(result.evaluation, preference);
     recorder.publish([&](store::Document& whole) {
+      if (methods::method_traits(config.method).trains) {
+        // With several start rounds the last one is final; the others are in the checkpoint.
+        const int variant = static_cast<int>(trainer.start_rounds().size()) - 1;
+        task->leave_parameters(directory->path(), trainer.final_parameters(variant), whole);
+      }
       whole.put_table("adaptation/steps", adaptation, "row");
       whole.put_table("evaluation/summary", result.evaluation, "row");
       whole.put_table("evaluation/responses", result.responses, "row");
+      whole.put_table("evaluation/fronts", fronts, "front");
       whole.put_table("performance", performance, "part_row");
     });
     recorder.write_status("complete", 0);

@@ -1,5 +1,6 @@
 #include "run_recorder.hpp"
 
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -10,26 +11,40 @@
 
 #include "apo/comm/cluster_communicator.hpp"
 #include "apo/core/log.hpp"
+#include "apo/federation/theory_monitor.hpp"
 
 namespace apo::cli {
 namespace {
 
 constexpr double kSecondsBetweenLines = 10.0;
 
+constexpr std::array<const char*, 3> kTheoryGroups = {"theory/rounds", "theory/clients",
+                                                      "theory/pairs"};
+
 std::string phase_group(std::size_t phase, const char* name) {
   return "phase" + std::to_string(phase + 1) + "/" + name;
 }
 
 /// The state as bytes, so that rank 0's checkpoint reaches the other ranks.
-std::string to_bytes(const std::vector<float>& values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+template <class Number>
+void broadcast_numbers(comm::ClusterCommunicator& all, std::vector<Number>& values) {
+  std::string bytes;
+  if (all.rank() == 0) {
+    bytes.assign(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Number));
+  }
+  all.broadcast(bytes, 0);
+  values.resize(bytes.size() / sizeof(Number));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
 }
 
 void broadcast(comm::ClusterCommunicator& all, std::vector<float>& values) {
-  std::string bytes = all.rank() == 0 ? to_bytes(values) : std::string();
-  all.broadcast(bytes, 0);
-  values.resize(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
+  broadcast_numbers(all, values);
+}
+void broadcast(comm::ClusterCommunicator& all, std::vector<double>& values) {
+  broadcast_numbers(all, values);
+}
+void broadcast(comm::ClusterCommunicator& all, std::vector<std::int8_t>& values) {
+  broadcast_numbers(all, values);
 }
 
 void broadcast(comm::ClusterCommunicator& all, int& value) {
@@ -61,6 +76,8 @@ void broadcast(comm::ClusterCommunicator& all, federation::TrainingState& state)
     broadcast(all, *value);
   }
   broadcast(all, state.parameters);
+  broadcast(all, state.memory);
+  broadcast(all, state.was_uniform);
   broadcast(all, state.starts);
   broadcast(all, state.meta);
   broadcast(all, state.finished);
@@ -81,6 +98,9 @@ RunRecorder::RunRecorder(comm::World& world, store::RunDirectory* directory, sto
       header_(std::move(header)),
       steps_(2, step_table(num_objectives)),
       rounds_(2, round_table(num_objectives)),
+      theory_{federation::theory_round_table(num_objectives),
+              federation::theory_client_table(num_objectives),
+              federation::theory_pair_table(num_objectives)},
       total_rounds_(total_rounds) {}
 
 std::optional<federation::TrainingState> RunRecorder::resume() {
@@ -99,6 +119,9 @@ std::optional<federation::TrainingState> RunRecorder::resume() {
     for (std::size_t phase = 0; phase < 2; ++phase) {
       steps_[phase] = checkpoint->get_table(phase_group(phase, "steps"));
       rounds_[phase] = checkpoint->get_table(phase_group(phase, "rounds"));
+    }
+    for (std::size_t k = 0; k < theory_.size(); ++k) {
+      theory_[k] = checkpoint->get_table(kTheoryGroups[k]);
     }
     directory_->truncate_metrics(
         std::get<std::int64_t>(checkpoint->attribute("state", "metrics_size")));
@@ -134,6 +157,13 @@ void RunRecorder::on_round(const federation::RoundReport& report) {
         phase + 1, report.cluster, report.round, report.num_failed);
   }
   push(rounds_[phase], row);
+  const std::array<const Table*, 3> theory = {&report.theory_round, &report.theory_clients,
+                                              &report.theory_pairs};
+  for (std::size_t k = 0; k < theory.size(); ++k) {
+    if (theory[k]->num_rows() > 0) {  // rounds that are not monitored bring none
+      theory_[k].append(*theory[k]);
+    }
+  }
   last_loss_ = row.mean_loss;
   directory_->append_metrics(metrics_line(row));
 }
@@ -164,6 +194,9 @@ store::Document RunRecorder::history() const {
   for (std::size_t phase = 0; phase < 2; ++phase) {
     document.put_table(phase_group(phase, "steps"), steps_[phase], "row");
     document.put_table(phase_group(phase, "rounds"), rounds_[phase], "row");
+  }
+  for (std::size_t k = 0; k < theory_.size(); ++k) {
+    document.put_table(kTheoryGroups[k], theory_[k], "row");
   }
   return document;
 }

@@ -45,6 +45,7 @@ class RunRecorder final : public federation::RoundObserver {
   store::Document header_;
   std::vector<Table> steps_;   ///< by phase: [0] Phase I, [1] Phase II
   std::vector<Table> rounds_;  ///< by phase
+  std::vector<Table> theory_;  ///< Phase I: rounds, clients, pairs
   int total_rounds_;
   int done_ = 0;
   int done_at_start_ = 0;

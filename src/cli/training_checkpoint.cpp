@@ -36,6 +36,23 @@ Vectors from_array(const store::Document& document, const std::string& path) {
   return vectors;
 }
 
+template <class Number>
+store::Array to_vector(const std::vector<Number>& values) {
+  store::Array array;
+  array.shape = {static_cast<std::int64_t>(values.size())};
+  array.values = values;
+  return array;
+}
+
+template <class Number>
+std::vector<Number> vector(const store::Document& document, const std::string& path) {
+  const auto* values = std::get_if<std::vector<Number>>(&document.array(path).values);
+  if (values == nullptr) {
+    throw Error(Fault::kData, "checkpoint: " + path + " has another type");
+  }
+  return *values;
+}
+
 std::string numbered(const std::string& name, std::size_t k) {
   return "state/" + name + "_" + std::to_string(k);
 }
@@ -59,6 +76,11 @@ void put_state(store::Document& document, const federation::TrainingState& state
   attributes["num_finished"] = static_cast<std::int64_t>(state.finished.size());
   attributes["has_meta"] = std::int64_t{state.meta.empty() ? 0 : 1};
   document.arrays["state/parameters"] = to_array(state.parameters);
+  for (std::size_t c = 0; c < state.memory.size(); ++c) {
+    document.arrays[numbered("memory", c)] = to_vector(state.memory[c]);
+  }
+  document.arrays["state/was_uniform"] =
+      to_vector(std::vector<std::int64_t>(state.was_uniform.begin(), state.was_uniform.end()));
   for (std::size_t k = 0; k < state.starts.size(); ++k) {
     document.arrays[numbered("start", k)] = to_array(state.starts[k]);
   }
@@ -77,10 +99,7 @@ void put_state(store::Document& document, const federation::TrainingState& state
       document.arrays[numbered("server_v", c)] = to_array({state.server[c].v});
     }
   }
-  store::Array array;
-  array.shape = {static_cast<std::int64_t>(steps.size())};
-  array.values = std::move(steps);
-  document.arrays["state/server_step"] = std::move(array);
+  document.arrays["state/server_step"] = to_vector(steps);
 }
 
 federation::TrainingState get_state(const store::Document& document) {
@@ -89,6 +108,11 @@ federation::TrainingState get_state(const store::Document& document) {
   state.variant = static_cast<int>(integer(document, "variant"));
   state.phase2_rounds = static_cast<int>(integer(document, "phase2_rounds"));
   state.parameters = from_array(document, "state/parameters");
+  for (std::size_t c = 0; c < state.parameters.size(); ++c) {
+    state.memory.push_back(vector<double>(document, numbered("memory", c)));
+  }
+  const auto modes = vector<std::int64_t>(document, "state/was_uniform");
+  state.was_uniform.assign(modes.begin(), modes.end());
   const auto num_starts = static_cast<std::size_t>(integer(document, "num_starts"));
   for (std::size_t k = 0; k < num_starts; ++k) {
     state.starts.push_back(from_array(document, numbered("start", k)));
@@ -101,14 +125,13 @@ federation::TrainingState get_state(const store::Document& document) {
     return state;
   }
   state.meta = from_array(document, "state/meta");
-  const auto* steps =
-      std::get_if<std::vector<std::int64_t>>(&document.array("state/server_step").values);
-  if (steps == nullptr || steps->size() != state.meta.size()) {
+  const auto steps = vector<std::int64_t>(document, "state/server_step");
+  if (steps.size() != state.meta.size()) {
     throw Error(Fault::kData, "checkpoint: state/server_step does not match state/meta");
   }
-  for (std::size_t c = 0; c < steps->size(); ++c) {
+  for (std::size_t c = 0; c < steps.size(); ++c) {
     federation::AdamWState server;
-    server.step = (*steps)[c];
+    server.step = steps[c];
     if (server.step > 0) {
       server.m = from_array(document, numbered("server_m", c)).at(0);
       server.v = from_array(document, numbered("server_v", c)).at(0);

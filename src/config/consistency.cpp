@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "apo/core/error.hpp"
+
 namespace apo::config {
 namespace {
 
@@ -47,9 +49,32 @@ void check_data(const RunConfig& config, Conflicts& conflicts) {
                   data.pairs_per_client, data.adapt_pairs));
 }
 
+void check_analytic(const RunConfig& config, Conflicts& conflicts) {
+  const int shots = config.analytic.num_objectives * config.analytic.pairs_per_objective;
+  conflicts.refuse_if(
+      config.adapt.shots > shots,
+      {"adapt.shots", "task.analytic.num_objectives", "task.analytic.pairs_per_objective"},
+      fmt::format("adapt.shots = {} asks for more pairs than a client has: {} objectives of "
+                  "task.analytic.pairs_per_objective = {}",
+                  config.adapt.shots, config.analytic.num_objectives,
+                  config.analytic.pairs_per_objective));
+  conflicts.refuse_if(config.evaluate.reward != "none", {"evaluate.reward", "task.kind"},
+                      fmt::format("evaluate.reward = {} scores responses, and task.kind = analytic "
+                                  "has none: expected none",
+                                  config.evaluate.reward));
+  for (const char* method : {"fspo", "ditto"}) {
+    conflicts.refuse_if(config.method.name == method, {"method.name", "task.kind"},
+                        fmt::format("method.name = {} learns from texts: expected task.kind = "
+                                    "preference, found analytic",
+                                    method));
+  }
+}
+
 void check_batches(const RunConfig& config, Conflicts& conflicts) {
   // Every step needs the loss and gradient of every objective.
-  const auto m = static_cast<long>(config.data.objectives.size());
+  const auto m = config.method.task == "analytic"
+                     ? static_cast<long>(config.analytic.num_objectives)
+                     : static_cast<long>(config.data.objectives.size());
   const long per_step =
       static_cast<long>(config.phase1.batch_size) * config.phase1.gradient_accumulation;
   conflicts.refuse_if(
@@ -67,13 +92,21 @@ void check_batches(const RunConfig& config, Conflicts& conflicts) {
   enough("adapt.shots", config.adapt.shots);
 }
 
+void check_reference(const RunConfig& config, Conflicts& conflicts) {
+  try {
+    (void)clustering::warm_rounds(config.clustering);
+  } catch (const Error& problem) {
+    conflicts.refuse_if(true, {"clustering.reference"}, problem.what());
+  }
+}
+
 void check_phase2(const RunConfig& config, Conflicts& conflicts) {
   for (const int round : config.phase2.start_rounds) {
     conflicts.refuse_if(round > config.phase1.rounds, {"phase2.start_rounds", "phase1.rounds"},
                         fmt::format("phase2.start_rounds names round {}, but phase1.rounds = {}",
                                     round, config.phase1.rounds));
   }
-  const bool one_cluster = config.clustering.method == "none" || config.method.name != "apo";
+  const bool one_cluster = config.clustering.method == "none" || config.method.scope == "global";
   const auto per_cluster = [&](const char* key, std::size_t count) {
     const std::vector<std::string> keys = {key, "clustering.budget", "clustering.method",
                                            "clustering.budget_policy", "method.name"};
@@ -98,6 +131,18 @@ void check_phase2(const RunConfig& config, Conflicts& conflicts) {
 }
 
 void check_method(const RunConfig& config, Conflicts& conflicts) {
+  conflicts.refuse_if(
+      config.dpo.loss == "sft" && config.dpo.nll_weight != 0.0, {"dpo.loss", "dpo.nll_weight"},
+      fmt::format("dpo.nll_weight = {} adds the likelihood of the chosen responses, "
+                  "which dpo.loss = sft is: expected 0",
+                  config.dpo.nll_weight));
+  conflicts.refuse_if(
+      config.method.name == "firm" && config.direction.solver != "apo_lp" &&
+          config.direction.solver != "firm",
+      {"method.name", "direction.solver"},
+      fmt::format("method.name = firm brings its own direction: expected direction.solver = firm "
+                  "(or none given), found {}",
+                  config.direction.solver));
   for (const std::string& objective : config.data.objectives) {
     conflicts.refuse_if(
         config.evaluate.reward == "rule" &&
@@ -118,8 +163,13 @@ void check_method(const RunConfig& config, Conflicts& conflicts) {
 
 std::vector<Conflict> find_conflicts(const RunConfig& config) {
   Conflicts conflicts;
-  check_data(config, conflicts);
+  if (config.method.task == "analytic") {
+    check_analytic(config, conflicts);
+  } else {
+    check_data(config, conflicts);
+  }
   check_batches(config, conflicts);
+  check_reference(config, conflicts);
   check_phase2(config, conflicts);
   check_method(config, conflicts);
   return conflicts.take();

@@ -73,9 +73,11 @@ class Loader {
     }
   }
 
-  void require_all() {
+  /// @param sections_unused  sections whose keys this configuration does not need
+  void require_all(const std::set<std::string_view>& sections_unused) {
     for (const Field& field : table_.fields()) {
-      if (field.required && !given_.contains(field.key)) {
+      if (field.required && !given_.contains(field.key) &&
+          !sections_unused.contains(section_of(field.key))) {
         problems_.push_back(fmt::format("missing required key '{}' ({})", field.key, field.help));
         bad_.insert(field.key);
       }
@@ -110,6 +112,7 @@ class Loader {
 FieldTable make_field_table(RunConfig& config) {
   FieldTable table;
   methods::declare(table, config.method);
+  objective::declare(table, config.analytic);
   model::declare(table, config.model);
   model::declare(table, config.lora);
   data::declare(table, config.data);
@@ -119,7 +122,11 @@ FieldTable make_field_table(RunConfig& config) {
   federation::declare(table, config.phase1);
   federation::declare(table, config.phase2);
   federation::declare(table, config.adapt);
+  federation::declare(table, config.baseline);
+  federation::declare(table, config.monitor);
   methods::declare(table, config.evaluate);
+  methods::declare(table, config.fspo);
+  methods::declare(table, config.ditto);
   store::declare(table, config.checkpoint);
   comm::declare(table, config.runtime);
   return table;
@@ -134,7 +141,8 @@ RunConfig load_run_config(const std::filesystem::path& file,
   for (const auto& [key, value] : overrides) {
     loader.set(key, value, "command line");
   }
-  loader.require_all();
+  loader.require_all(config.method.task == "analytic" ? std::set<std::string_view>{"model", "data"}
+                                                      : std::set<std::string_view>{});
   loader.add(find_conflicts(config));
   loader.throw_if_any();
   return config;

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "client_pools.hpp"
-#include "preference_vectors.hpp"
+#include "apo/data/preference_vectors.hpp"
 #include <fmt/format.h>
 
 #include "apo/core/error.hpp"

@@ -5,7 +5,7 @@
 
 #include "dialogue.hpp"
 #include "json_text.hpp"
-#include "preference_vectors.hpp"
+#include "apo/data/preference_vectors.hpp"
 #include "read_bytes.hpp"
 #include "row_source.hpp"
 #include "spec_text.hpp"

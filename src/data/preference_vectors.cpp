@@ -1,4 +1,4 @@
-#include "preference_vectors.hpp"
+#include "apo/data/preference_vectors.hpp"
 
 #include <algorithm>
 #include <cmath>

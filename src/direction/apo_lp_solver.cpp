@@ -2,9 +2,15 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <optional>
+#include <memory>
+#include <utility>
 
+#include "active_set.hpp"
+#include "lexicographic.hpp"
 #include "linear_program.hpp"
+#include "polytope_qp.hpp"
+#include "scaled_gram.hpp"
+#include "scaled_lp.hpp"
 #include "solvers.hpp"
 
 #include "apo/core/error.hpp"
@@ -15,124 +21,39 @@ namespace apo::direction {
 namespace {
 
 constexpr double kFeasibilityTolerance = 1e-9;  // of max|C|
-constexpr double kZeroReducedCost = 1e-12;      // of the largest objective coefficient
-constexpr double kZeroRow = 1e-14;              // of max|C|: such a row is rounding noise
-constexpr double kVanishedGram = 1e-300;
 
-/// LP (4) of the paper with C divided by s = max_j C_jj, under which it is exactly invariant.
-struct ScaledLp {
-  std::vector<double> gram;         // C / s, symmetric
-  std::vector<double> objective;    // C A or C 1, divided by its largest entry
-  std::vector<double> bound;        // right-hand side of (C mu)_j >=, over s
-  std::vector<bool> constrained;    // false: j in J \ J*
-  std::vector<double> row_scale;    // power of two that lifts row j to O(1)
-  std::vector<double> scaled_rows;  // gram rows times row_scale
-  std::vector<bool> aligned;        // j in J
+/// One way of solving the LP. GLPK's own scaling helps where gradients differ in length by 1e6 and
+/// more; it is no step of the ladder of its own, since the LP stays the same. The exact solver
+/// works on the relaxed rows: C itself is PSD only up to rounding, and exactly then the unrelaxed
+/// LP can be infeasible by 1e-17.
+struct Rung {
+  LpStatus status;
+  LpMethod method;
+  double relaxation;
 };
-
-std::vector<double> symmetric_scaled(std::span<const double> gram, std::size_t m, double scale) {
-  std::vector<double> result(m * m);
-  for (std::size_t i = 0; i < m; ++i) {
-    for (std::size_t j = 0; j < m; ++j) {
-      result[i * m + j] = 0.5 * (gram[i * m + j] / scale + gram[j * m + i] / scale);
-    }
-    result[i * m + i] = std::max(0.0, result[i * m + i]);
-  }
-  return result;
-}
-
-ScaledLp build(const Problem& problem, const Balance& quantities, Mode mode, double scale,
-               const DirectionOptions& options) {
-  const std::size_t m = problem.loss.size();
-  ScaledLp lp;
-  lp.gram = symmetric_scaled(problem.gram, m, scale);
-  const std::vector<double> gram_a = times(lp.gram, quantities.adjustment);
-  const double balancing_norm = std::sqrt(std::max(0.0, dot(quantities.adjustment, gram_a)));
-  double largest_weighted = 0.0;
-  bool any_aligned = false;
-  for (std::size_t j = 0; j < m; ++j) {
-    const double tolerance =
-        options.ascent_tolerance * std::sqrt(lp.gram[j * m + j]) * balancing_norm;
-    lp.aligned.push_back(gram_a[j] > tolerance);
-    any_aligned = any_aligned || lp.aligned[j];
-    largest_weighted = std::max(largest_weighted, quantities.share[j]);
-  }
-  for (std::size_t j = 0; j < m; ++j) {
-    const bool bottleneck =
-        quantities.share[j] >= (1.0 - options.bottleneck_tolerance) * largest_weighted;
-    const bool controlled = mode == Mode::kBalancing && !bottleneck;  // may ascend in a bound
-    lp.constrained.push_back(!(controlled && lp.aligned[j]));
-    // The bound of an objective in J-bar is <= 0 up to the tolerance that put it there.
-    lp.bound.push_back(controlled && any_aligned ? std::min(0.0, gram_a[j]) : 0.0);
-  }
-
-  lp.objective = mode == Mode::kBalancing ? gram_a : times(lp.gram, std::vector<double>(m, 1.0));
-  double largest = 0.0;
-  for (const double c : lp.objective) {
-    largest = std::max(largest, std::abs(c));
-  }
-  for (double& c : lp.objective) {
-    c = largest > 0.0 ? c / largest : 0.0;
-  }
-
-  // GLPK's tolerances are absolute near 0: a row of a short gradient must not drown in them.
-  for (std::size_t j = 0; j < m; ++j) {
-    double row_largest = 0.0;
-    for (std::size_t i = 0; i < m; ++i) {
-      row_largest = std::max(row_largest, std::abs(lp.gram[j * m + i]));
-    }
-    const bool noise = row_largest <= kZeroRow;
-    lp.row_scale.push_back(noise ? 1.0 : std::ldexp(1.0, -std::ilogb(row_largest)));
-    lp.constrained[j] = lp.constrained[j] && !noise;
-    for (std::size_t i = 0; i < m; ++i) {
-      lp.scaled_rows.push_back(lp.gram[j * m + i] * lp.row_scale[j]);
-    }
-  }
-  return lp;
-}
-
-/// Clips negatives, scales to sum 1; empty when that is impossible.
-std::optional<std::vector<double>> cleaned(std::vector<double> mu) {
-  double sum = 0.0;
-  for (double& entry : mu) {
-    entry = entry > 1e-15 ? entry : 0.0;
-    sum += entry;
-  }
-  if (!std::isfinite(sum) || std::abs(sum - 1.0) > 1e-6) {
-    return std::nullopt;
-  }
-  for (double& entry : mu) {
-    entry /= sum;
-  }
-  return mu;
-}
-
-double min_slack(const ScaledLp& lp, std::span<const double> mu) {
-  const std::vector<double> gram_mu = times(lp.gram, mu);
-  double slack = std::numeric_limits<double>::infinity();
-  for (std::size_t j = 0; j < mu.size(); ++j) {
-    if (lp.constrained[j]) {
-      slack = std::min(slack, gram_mu[j] - lp.bound[j]);
-    }
-  }
-  return std::isfinite(slack) ? slack : 0.0;
-}
-
-bool has_zero_reduced_cost(const ScaledLp& lp, const LpVertex& vertex) {
-  for (std::size_t j = 0; j < vertex.x.size(); ++j) {
-    // NaN marks a basic variable and compares false.
-    if (std::abs(vertex.column_dual[j]) <= kZeroReducedCost ||
-        std::abs(vertex.row_dual[j]) * lp.row_scale[j] <= kZeroReducedCost) {
-      return true;
-    }
-  }
-  return false;
-}
+constexpr std::array<Rung, 4> kRungs{{
+    {LpStatus::kOptimal, LpMethod::kSimplex, 0.0},
+    {LpStatus::kOptimal, LpMethod::kScaledSimplex, 0.0},
+    {LpStatus::kRelaxed, LpMethod::kSimplex, kFeasibilityTolerance},
+    {LpStatus::kExact, LpMethod::kExact, kFeasibilityTolerance},
+}};
 
 class ApoLpSolver final : public DirectionSolver {
  public:
   ApoLpSolver(const DirectionOptions& options, LpStatus first_rung)
-      : options_(options), first_rung_(first_rung) {}
+      : options_(options),
+        guarded_(options.uniform_guard == "epo_restricted"),
+        lexicographic_(options.lp_tie == "lexicographic"),
+        first_rung_(first_rung) {
+    expects(guarded_ || options.uniform_guard == "none", "direction: unknown uniform_guard '" +
+                                                             options.uniform_guard +
+                                                             "', expected none or epo_restricted");
+    expects(lexicographic_ || options.lp_tie == "vertex",
+            "direction: unknown lp_tie '" + options.lp_tie + "', expected vertex or lexicographic");
+    expects(options.lp_regulariser >= 0.0 && std::isfinite(options.lp_regulariser),
+            "direction: lp_regulariser is " + std::to_string(options.lp_regulariser) +
+                ", expected a number >= 0");
+  }
 
   [[nodiscard]] bool needs_gram() const noexcept override { return true; }
 
@@ -141,85 +62,55 @@ class ApoLpSolver final : public DirectionSolver {
     const std::size_t m = problem.loss.size();
     const Balance quantities = balance(problem.loss, problem.preference, options_.loss_floor);
     Direction result = begin_direction(quantities, problem, options_.loss_floor);
-    double scale = 0.0;
-    for (std::size_t j = 0; j < m; ++j) {
-      scale = std::max(scale, problem.gram[j * m + j]);
-    }
-    if (scale <= kVanishedGram) {
+    const ScaledGram gram =
+        scale_gram(problem.gram, quantities.adjustment, options_.ascent_tolerance);
+    if (gram.vanished()) {
       result.mode = Mode::kStationary;
       result.mu.assign(m, 1.0 / static_cast<double>(m));
+      result.weight = result.mu;
       return result;
     }
-    // force_balancing ends here as well: with beta within the tolerance the objective of LP (5)
-    // vanishes and the paper turns to the uniform direction (Cor. H.32).
-    result.mode =
-        quantities.uniformity > options_.beta_tolerance ? Mode::kBalancing : Mode::kUniform;
+    result.mode = mode_of(problem, quantities.uniformity);
     if (m == 1) {
       result.mode = Mode::kUniform;
       result.mu = {1.0};
-      result.direction_norm = std::sqrt(scale);
-      return result;
+    } else {
+      ScaledLp lp =
+          build_lp(gram, quantities, result.mode, options_.bottleneck_tolerance, guarded_);
+      solve_lp(lp, gram, result);
+      result.min_slack = lp.min_slack(result.mu);
     }
-    const ScaledLp lp = build(problem, quantities, result.mode, scale, options_);
-    climb_down(lp, result);
-
-    const std::vector<double> gram_mu = times(lp.gram, result.mu);
-    const std::vector<bool> rises = ascending(lp.gram, gram_mu);
-    for (std::size_t j = 0; j < m; ++j) {
-      result.num_ascending += rises[j] ? 1 : 0;
-      result.num_aligned += lp.aligned[j] ? 1 : 0;
-      result.num_aligned_ascending += rises[j] && lp.aligned[j] ? 1 : 0;
-    }
-    result.gamma = scale * dot(quantities.adjustment, gram_mu);
-    result.direction_norm = std::sqrt(scale) * std::sqrt(std::max(0.0, dot(result.mu, gram_mu)));
-    result.min_slack = min_slack(lp, result.mu);
+    result.weight = result.mu;
+    describe_weight(gram, result);
     return result;
   }
 
  private:
-  /// The fallback ladder of section 1.4. The LP is always feasible (section 1.2), so a rung only
-  /// fails by rounding.
-  void climb_down(const ScaledLp& lp, Direction& result) {
-    const std::size_t m = lp.bound.size();
-    auto& program = programs_[m];
-    if (!program) {
-      program = std::make_unique<LinearProgram>(static_cast<int>(m));
+  /// force_balancing changes nothing here: with beta within the tolerance the objective of LP (5)
+  /// vanishes and the paper turns to the uniform direction (Cor. H.32).
+  [[nodiscard]] Mode mode_of(const Problem& problem, double uniformity) const {
+    double tolerance =
+        std::max(options_.beta_tolerance, options_.beta_noise_factor * problem.noise_uniformity);
+    if (problem.was_uniform) {
+      tolerance *= std::max(1.0, options_.beta_hysteresis);
     }
-    struct Rung {
-      LpStatus status;
-      LpMethod method;
-      double relaxation;
-    };
-    // The exact solver works on the relaxed rows: C itself is PSD only up to rounding, and exactly
-    // then the unrelaxed LP can be infeasible by 1e-17.
-    // GLPK's own scaling helps where gradients differ in length by 1e6 and more; it is no rung of
-    // its own, since the LP stays the same.
-    const std::array<Rung, 4> rungs{{
-        {LpStatus::kOptimal, LpMethod::kSimplex, 0.0},
-        {LpStatus::kOptimal, LpMethod::kScaledSimplex, 0.0},
-        {LpStatus::kRelaxed, LpMethod::kSimplex, kFeasibilityTolerance},
-        {LpStatus::kExact, LpMethod::kExact, kFeasibilityTolerance},
-    }};
-    std::vector<LpRow> rows(m);
-    for (const Rung& rung : rungs) {
-      if (rung.status < first_rung_) {
-        continue;
-      }
-      for (std::size_t j = 0; j < m; ++j) {
-        rows[j] = {std::span(lp.scaled_rows).subspan(j * m, m),
-                   (lp.bound[j] - rung.relaxation) * lp.row_scale[j], lp.constrained[j]};
-      }
-      const auto vertex = program->solve(lp.objective, rows, rung.method);
-      const auto mu = vertex ? cleaned(vertex->x) : std::nullopt;
-      if (mu && min_slack(lp, *mu) >= -kFeasibilityTolerance - rung.relaxation) {
-        result.mu = *mu;
-        result.lp_status = rung.status;
-        result.nonunique = has_zero_reduced_cost(lp, *vertex);
-        return;
-      }
+    return uniformity > tolerance ? Mode::kBalancing : Mode::kUniform;
+  }
+
+  void solve_lp(ScaledLp& lp, const ScaledGram& gram, Direction& result) {
+    const std::size_t m = lp.objective.size();
+    bool found = attempt(lp, gram, result);
+    if (!found && lp.num_rows() > m) {
+      // Only the guard can make the LP infeasible (section 1.2).
+      lp.drop_guard();
+      result.guard_dropped = true;
+      found = attempt(lp, gram, result);
+    }
+    if (found) {
+      return;
     }
     if (first_rung_ <= LpStatus::kMinNorm && m <= kMaxMinNormObjectives) {
-      result.mu = min_norm_point(lp.gram, static_cast<int>(m));
+      result.mu = min_norm_point(gram.gram, static_cast<int>(m));
       result.lp_status = LpStatus::kMinNorm;
       return;
     }
@@ -227,9 +118,86 @@ class ApoLpSolver final : public DirectionSolver {
     result.lp_status = LpStatus::kUniformWeights;
   }
 
+  bool attempt(const ScaledLp& lp, const ScaledGram& gram, Direction& result) {
+    return options_.lp_regulariser > 0.0 ? regularised(lp, gram, result)
+                                         : climb_down(lp, gram, result);
+  }
+
+  /// max c'mu - (beta_R / 2) ||mu||^2 on the scaled problem: concave, so the answer is unique.
+  bool regularised(const ScaledLp& lp, const ScaledGram& gram, Direction& result) {
+    const std::size_t m = lp.objective.size();
+    if (first_rung_ > LpStatus::kOptimal) {
+      return false;
+    }
+    std::vector<double> hessian(m * m, 0.0);
+    for (std::size_t j = 0; j < m; ++j) {
+      hessian[j * m + j] = options_.lp_regulariser;
+    }
+    const std::vector<LpRow> rows = lp.rows();
+    const LpVertex* vertex = program(lp).solve(lp.normalised, rows, LpMethod::kSimplex);
+    QpPoint start;
+    if (vertex != nullptr) {
+      start = {vertex->x, vertex->column_active, vertex->row_active};
+    }
+    const auto point =
+        minimise_on_polytope(hessian, lp.objective, rows, {}, vertex != nullptr ? &start : nullptr);
+    return point && accept(lp, gram, point->x, {point->column_active, point->row_active, true},
+                           kRungs[0], result);
+  }
+
+  LinearProgram& program(const ScaledLp& lp) {
+    auto& entry = programs_[{lp.objective.size(), lp.num_rows()}];
+    if (!entry) {
+      entry = std::make_unique<LinearProgram>(static_cast<int>(lp.objective.size()),
+                                              static_cast<int>(lp.num_rows()));
+    }
+    return *entry;
+  }
+
+  /// The fallback ladder of section 1.4. The LP of the paper is always feasible (section 1.2), so a
+  /// rung only fails by rounding.
+  bool climb_down(const ScaledLp& lp, const ScaledGram& gram, Direction& result) {
+    LinearProgram& simplex = program(lp);
+    for (const Rung& rung : kRungs) {
+      if (rung.status < first_rung_) {
+        continue;
+      }
+      const LpVertex* vertex = simplex.solve(lp.normalised, lp.rows(rung.relaxation), rung.method);
+      if (vertex == nullptr || !accept(lp, gram, vertex->x, active_set(*vertex), rung, result)) {
+        continue;
+      }
+      result.nonunique = has_zero_reduced_cost(lp, *vertex);
+      if (result.nonunique && lexicographic_) {
+        const TieBreak tie = break_tie(lp, gram, *vertex, rung.relaxation, simplex);
+        if (!tie.mu.empty()) {
+          accept(lp, gram, tie.mu, tie.active, rung, result);
+        }
+      }
+      return true;
+    }
+    return false;
+  }
+
+  /// Takes mu over into the result unless it violates the LP.
+  static bool accept(const ScaledLp& lp, const ScaledGram& gram, const std::vector<double>& x,
+                     const ActiveSet& active, const Rung& rung, Direction& result) {
+    auto mu = cleaned(x);
+    if (!mu || lp.min_slack(*mu) < -kFeasibilityTolerance - rung.relaxation) {
+      return false;
+    }
+    result.mu = std::move(*mu);
+    result.lp_status = rung.status;
+    result.basis_id = basis_id(lp, gram.aligned, active);
+    result.kappa_lp = kappa_lp(lp, gram, active);
+    return true;
+  }
+
   DirectionOptions options_;
+  bool guarded_;
+  bool lexicographic_;
   LpStatus first_rung_;
-  std::map<std::size_t, std::unique_ptr<LinearProgram>> programs_;  // one per m, made on first use
+  /// One per number of objectives and rows, made on first use.
+  std::map<std::pair<std::size_t, std::size_t>, std::unique_ptr<LinearProgram>> programs_;
 };
 
 }  // namespace

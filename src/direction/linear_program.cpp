@@ -18,25 +18,36 @@ constexpr double kGlpkTolerance = 1e-10;  // rows and objective come scaled to 1
 // GLPK's environment is per thread and freed with the thread's last problem.
 thread_local int live_problems = 0;
 
-double non_basic(int status, double dual) {
-  const bool tied_to_equality = status == GLP_NS;
-  return status == GLP_BS || tied_to_equality ? std::numeric_limits<double>::quiet_NaN() : dual;
+int bound_type(LpRowKind kind) {
+  switch (kind) {
+    case LpRowKind::kAtLeast:
+      return GLP_LO;
+    case LpRowKind::kEqual:
+      return GLP_FX;
+    case LpRowKind::kFree:
+      break;
+  }
+  return GLP_FR;
 }
 
 }  // namespace
 
-LinearProgram::LinearProgram(int m) : m_(m), thread_(std::this_thread::get_id()) {
-  expects(m > 0, "linear program: no columns");
+LinearProgram::LinearProgram(int m, int rows)
+    : m_(m), rows_(rows), thread_(std::this_thread::get_id()) {
+  expects(m > 0 && rows >= 0, "linear program: no columns");
   glp_term_out(GLP_OFF);
   problem_ = glp_create_prob();
   ++live_problems;
   glp_set_obj_dir(problem_, GLP_MAX);
   glp_add_cols(problem_, m);
-  for (int j = 1; j <= m; ++j) {
-    glp_set_col_bnds(problem_, j, GLP_LO, 0.0, 0.0);
-  }
-  glp_add_rows(problem_, m + 1);
-  glp_set_row_bnds(problem_, m + 1, GLP_FX, 1.0, 1.0);
+  glp_add_rows(problem_, rows + 1);
+  glp_set_row_bnds(problem_, rows + 1, GLP_FX, 1.0, 1.0);
+  const auto size = static_cast<std::size_t>(m);
+  vertex_.x.resize(size);
+  vertex_.column_dual.resize(size);
+  vertex_.column_active.resize(size);
+  vertex_.row_dual.resize(static_cast<std::size_t>(rows));
+  vertex_.row_active.resize(static_cast<std::size_t>(rows) + 1);
 }
 
 LinearProgram::~LinearProgram() {
@@ -49,35 +60,66 @@ LinearProgram::~LinearProgram() {
   }
 }
 
-std::optional<LpVertex> LinearProgram::solve(std::span<const double> objective,
-                                             std::span<const LpRow> rows, LpMethod method) {
-  expects(in_own_thread(), "linear program: used in a thread other than the one that made it");
-  expects(static_cast<int>(objective.size()) == m_ && static_cast<int>(rows.size()) == m_,
-          "linear program: wrong size");
-  std::vector<int> row_index{0};
-  std::vector<int> column_index{0};
-  std::vector<double> value{0.0};
-  for (int i = 1; i <= m_ + 1; ++i) {
-    for (int j = 1; j <= m_; ++j) {
-      const double entry =
-          i > m_
-              ? 1.0
-              : rows[static_cast<std::size_t>(i - 1)].coefficients[static_cast<std::size_t>(j - 1)];
-      if (entry != 0.0 && (i > m_ || rows[static_cast<std::size_t>(i - 1)].constrained)) {
-        row_index.push_back(i);
-        column_index.push_back(j);
-        value.push_back(entry);
-      }
+void LinearProgram::load(std::span<const double> objective, std::span<const LpRow> rows,
+                         const std::vector<bool>& absent) {
+  row_index_.assign(1, 0);
+  column_index_.assign(1, 0);
+  value_.assign(1, 0.0);
+  const auto add = [this](int i, int j, double entry) {
+    if (entry != 0.0) {
+      row_index_.push_back(i);
+      column_index_.push_back(j);
+      value_.push_back(entry);
+    }
+  };
+  for (int i = 1; i <= rows_; ++i) {
+    const LpRow& row = rows[static_cast<std::size_t>(i - 1)];
+    for (int j = 1; j <= m_ && row.kind != LpRowKind::kFree; ++j) {
+      add(i, j, row.coefficients[static_cast<std::size_t>(j - 1)]);
+    }
+    glp_set_row_bnds(problem_, i, bound_type(row.kind), row.bound, row.bound);
+  }
+  for (int j = 1; j <= m_; ++j) {
+    const auto column = static_cast<std::size_t>(j - 1);
+    add(rows_ + 1, j, 1.0);
+    glp_set_obj_coef(problem_, j, objective[column]);
+    glp_set_col_bnds(problem_, j, !absent.empty() && absent[column] ? GLP_FX : GLP_LO, 0.0, 0.0);
+  }
+  glp_load_matrix(problem_, static_cast<int>(value_.size()) - 1, row_index_.data(),
+                  column_index_.data(), value_.data());
+}
+
+void LinearProgram::read_vertex(std::span<const LpRow> rows, const std::vector<bool>& absent) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  for (int j = 1; j <= m_; ++j) {
+    const auto column = static_cast<std::size_t>(j - 1);
+    const bool present = absent.empty() || !absent[column];
+    const bool active = present && glp_get_col_stat(problem_, j) != GLP_BS;
+    vertex_.x[column] = glp_get_col_prim(problem_, j);
+    vertex_.column_active[column] = active;
+    vertex_.column_dual[column] = active ? glp_get_col_dual(problem_, j) : kNone;
+  }
+  for (int i = 1; i <= rows_ + 1; ++i) {
+    const auto row = static_cast<std::size_t>(i - 1);
+    const bool active = glp_get_row_stat(problem_, i) != GLP_BS;
+    vertex_.row_active[row] = active;
+    if (i <= rows_) {
+      const bool inequality = rows[row].kind == LpRowKind::kAtLeast;
+      vertex_.row_dual[row] = active && inequality ? glp_get_row_dual(problem_, i) : kNone;
     }
   }
-  glp_load_matrix(problem_, static_cast<int>(value.size()) - 1, row_index.data(),
-                  column_index.data(), value.data());
-  for (int j = 1; j <= m_; ++j) {
-    const LpRow& row = rows[static_cast<std::size_t>(j - 1)];
-    glp_set_obj_coef(problem_, j, objective[static_cast<std::size_t>(j - 1)]);
-    glp_set_row_bnds(problem_, j, row.constrained ? GLP_LO : GLP_FR, row.bound, 0.0);
+}
+
+const LpVertex* LinearProgram::solve(std::span<const double> objective, std::span<const LpRow> rows,
+                                     LpMethod method, const std::vector<bool>& absent) {
+  expects(in_own_thread(), "linear program: used in a thread other than the one that made it");
+  expects(static_cast<int>(objective.size()) == m_ && static_cast<int>(rows.size()) == rows_ &&
+              (absent.empty() || static_cast<int>(absent.size()) == m_),
+          "linear program: wrong size");
+  load(objective, rows, absent);
+  if (!warm_start_ || !solved_) {
+    glp_std_basis(problem_);
   }
-  glp_std_basis(problem_);
 
   glp_smcp control;
   glp_init_smcp(&control);
@@ -94,18 +136,12 @@ std::optional<LpVertex> LinearProgram::solve(std::span<const double> objective,
   }
   const int code =
       method == LpMethod::kExact ? glp_exact(problem_, &control) : glp_simplex(problem_, &control);
-  if (code != 0 || glp_get_status(problem_) != GLP_OPT) {
-    return std::nullopt;
+  solved_ = code == 0 && glp_get_status(problem_) == GLP_OPT;
+  if (!solved_) {
+    return nullptr;
   }
-  LpVertex vertex;
-  for (int j = 1; j <= m_; ++j) {
-    vertex.x.push_back(glp_get_col_prim(problem_, j));
-    vertex.column_dual.push_back(
-        non_basic(glp_get_col_stat(problem_, j), glp_get_col_dual(problem_, j)));
-    vertex.row_dual.push_back(
-        non_basic(glp_get_row_stat(problem_, j), glp_get_row_dual(problem_, j)));
-  }
-  return vertex;
+  read_vertex(rows, absent);
+  return &vertex_;
 }
 
 }  // namespace apo::direction

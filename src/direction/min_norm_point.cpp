@@ -3,7 +3,10 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <string>
 
+#include "aggregator_algebra.hpp"
+#include "aggregator_qp.hpp"
 #include "solvers.hpp"
 
 #include "apo/core/error.hpp"
@@ -113,6 +116,87 @@ std::vector<double> min_norm_point(std::span<const double> gram, int m) {
     }
   }
   return best;  // never empty: single objectives are always regular
+}
+
+std::vector<double> regularised_min_norm_point(std::span<const double> gram,
+                                               std::span<const double> regulariser) {
+  // Messages are made on failure only: this runs in every client step.
+  const auto fail = [](const std::string& message) {
+    expects(false, "regularised_min_norm_point: " + message);
+  };
+  const std::size_t m = regulariser.size();
+  if (m == 0 || gram.size() != m * m) {
+    fail("expected a Gram matrix of " + std::to_string(m * m) + " numbers for " +
+         std::to_string(m) + " regularisers, found " + std::to_string(gram.size()));
+  }
+  for (const double entry : gram) {
+    expects(std::isfinite(entry), "regularised_min_norm_point: the Gram matrix is not finite");
+  }
+  for (const double entry : regulariser) {
+    if (!std::isfinite(entry) || entry < 0.0) {
+      fail("expected regularisers of at least 0, found " + std::to_string(entry));
+    }
+  }
+  if (m == 1) {
+    return {1.0};
+  }
+  if (m == 2) {
+    // The objective's slopes at mu = (0, 1) and (1, 0), inwards; where both rise, none is small and
+    // their sum, the denominator, is positive. Where neither does, the gradients are equal.
+    const double b = 0.5 * (gram[1] + gram[2]);
+    const double from_second = (gram[3] - b) + regulariser[1];
+    const double from_first = (gram[0] - b) + regulariser[0];
+    if (from_second <= 0.0 && from_first <= 0.0) {
+      return {0.5, 0.5};
+    }
+    if (from_second <= 0.0) {
+      return {0.0, 1.0};
+    }
+    if (from_first <= 0.0) {
+      return {1.0, 0.0};
+    }
+    const double sum = from_second + from_first;
+    return {from_second / sum, from_first / sum};
+  }
+  double scale = 0.0;
+  for (std::size_t j = 0; j < m; ++j) {
+    scale = std::max(scale, gram[j * m + j] + regulariser[j]);
+  }
+  if (scale <= 0.0) {
+    return std::vector<double>(m, 1.0 / static_cast<double>(m));
+  }
+  std::vector<double> scaled = symmetrised(gram, m, scale);
+  make_semidefinite(scaled, m);
+  for (std::size_t j = 0; j < m; ++j) {
+    scaled[j * m + j] += regulariser[j] / scale;
+  }
+  return solve({scaled, std::vector<double>(m, 0.0), true});
+}
+
+std::vector<double> firm_regulariser(const std::string& form, double beta,
+                                     std::span<const double> preference) {
+  constexpr double kSmallestPreference = 1e-4;  // 1/p -> infinity would pin the weight to 0
+  const std::size_t m = preference.size();
+  expects(m > 0, "firm_regulariser: no objectives");
+  const auto fail = [](const std::string& message) {
+    expects(false, "firm_regulariser: " + message);
+  };
+  if (!std::isfinite(beta) || beta < 0.0) {
+    fail("expected beta of at least 0, found " + std::to_string(beta));
+  }
+  if (form != "none" && form != "paper" && form != "scaled") {
+    fail("unknown form '" + form + "', expected none, paper or scaled");
+  }
+  std::vector<double> result(m, 0.5 * beta);
+  for (std::size_t j = 0; j < m && form != "none"; ++j) {
+    if (!std::isfinite(preference[j]) || preference[j] < 0.0) {
+      fail("preference " + std::to_string(j) + " is " + std::to_string(preference[j]) +
+           ", expected a number of at least 0");
+    }
+    const double p = std::max(preference[j], kSmallestPreference);
+    result[j] = form == "paper" ? 1.0 / p : 0.5 * beta / (static_cast<double>(m) * p);
+  }
+  return result;
 }
 
 }  // namespace apo::direction

@@ -85,25 +85,27 @@ std::vector<double> gram_matrix(std::span<const float> gradients, int m) {
   return gram;
 }
 
-void combine(std::span<const float> gradients, std::span<const double> mu,
+void combine(std::span<const float> gradients, std::span<const double> weight,
              std::span<float> direction) {
   const std::size_t p = direction.size();
   std::fill(direction.begin(), direction.end(), 0.0F);
-  for (std::size_t j = 0; j < mu.size(); ++j) {
-    const auto weight = static_cast<float>(mu[j]);
-    if (weight == 0.0F) {
+  for (std::size_t j = 0; j < weight.size(); ++j) {
+    const auto factor = static_cast<float>(weight[j]);
+    if (factor == 0.0F) {
       continue;
     }
     const float* row = gradients.data() + j * p;
     for (std::size_t k = 0; k < p; ++k) {
-      direction[k] += weight * row[k];
+      direction[k] += factor * row[k];
     }
   }
 }
 
-void solve_direction(direction::DirectionSolver& solver, const objective::Evaluation& evaluation,
-                     std::span<const double> gram, std::span<const double> preference,
-                     bool force_balancing, StepRecord& record) {
+direction::Direction solve_direction(direction::DirectionSolver& solver,
+                                     const objective::Evaluation& evaluation,
+                                     std::span<const double> gram,
+                                     std::span<const double> preference,
+                                     const SolveOptions& options, StepRecord& record) {
   const std::size_t m = preference.size();
   std::vector<std::size_t> present;
   double mass = 0.0;
@@ -117,19 +119,30 @@ void solve_direction(direction::DirectionSolver& solver, const objective::Evalua
   const std::size_t k = present.size();
   std::vector<double> loss(k);
   std::vector<double> lambda(k);
+  std::vector<double> standard_error(k, 0.0);
   std::vector<double> c(k * k);
   for (std::size_t a = 0; a < k; ++a) {
     loss[a] = evaluation.loss[present[a]];
     lambda[a] = preference[present[a]] / mass;
+    if (!evaluation.loss_variance.empty()) {
+      standard_error[a] =
+          std::sqrt(evaluation.loss_variance[present[a]] / evaluation.num_pairs[present[a]]);
+    }
     for (std::size_t b = 0; b < k; ++b) {
       c[a * k + b] = gram[present[a] * m + present[b]];
     }
   }
-  const direction::Direction d = solver.solve({loss, c, lambda, force_balancing});
+  direction::Problem problem{loss, c, lambda, options.force_balancing};
+  problem.noise_uniformity = direction::beta_noise(loss, standard_error);
+  problem.was_uniform = options.was_uniform;
+  problem.random_key = options.random_key;
+  direction::Direction d = solver.solve(problem);
   record.mu.assign(m, 0.0);
+  record.weight.assign(m, 0.0);
   record.adjustment.assign(m, 0.0);
   for (std::size_t a = 0; a < k; ++a) {
     record.mu[present[a]] = d.mu[a];
+    record.weight[present[a]] = d.weight[a];
     record.adjustment[present[a]] = d.adjustment[a];
   }
   record.uniformity = d.uniformity;
@@ -139,6 +152,15 @@ void solve_direction(direction::DirectionSolver& solver, const objective::Evalua
   record.direction_norm = d.direction_norm;
   record.lp_status = static_cast<int>(d.lp_status);
   record.nonunique = d.nonunique;
+  record.min_slack = d.min_slack;
+  record.num_ascending = d.num_ascending;
+  record.num_aligned = d.num_aligned;
+  record.num_aligned_ascending = d.num_aligned_ascending;
+  record.losses_floored = d.losses_floored;
+  record.num_missing = static_cast<int>(m - k);
+  record.kappa_lp = d.kappa_lp;
+  record.basis_id = d.basis_id;
+  return d;
 }
 
 LocalResult train_client(objective::ObjectiveSet& objectives, direction::DirectionSolver& solver,
@@ -150,21 +172,24 @@ LocalResult train_client(objective::ObjectiveSet& objectives, direction::Directi
   const std::size_t p = start.size();
   LocalResult result;
   result.parameters.assign(start.begin(), start.end());
-  const bool needs_gram = solver.needs_gram();
-  std::vector<float> gradients(needs_gram ? static_cast<std::size_t>(m) * p : 0);
+  const bool one_by_one = !solver.weighs_by_preference();
+  std::vector<float> gradients(one_by_one ? static_cast<std::size_t>(m) * p : 0);
   std::vector<float> direction(p);
   AdamWState adam;
   BatchSampler sampler(pool, batches, text_of_pair);
+  bool was_uniform = options.was_uniform;
   for (int k = 0; k < options.steps; ++k) {
     const Stopwatch watch;
     StepRecord row = record;
     row.client = client.id.value;
     row.step = k;
-    const objective::Batch batch{client.id, sampler.next(options.batch_pairs)};
+    const objective::Batch batch{
+        client.id,
+        sampler.next(options.fresh_shots > 0 ? options.fresh_shots : options.batch_pairs)};
     const objective::StepKey key{batches.seed, static_cast<std::uint64_t>(client.id.value),
                                  step_key + static_cast<std::uint64_t>(k)};
     objective::Evaluation evaluation;
-    if (needs_gram) {
+    if (one_by_one) {
       evaluation = objectives.gradients(result.parameters, batch, key, gradients);
       row.gram = gram_matrix(gradients, m);
     } else {
@@ -178,19 +203,28 @@ LocalResult train_client(objective::ObjectiveSet& objectives, direction::Directi
     if (!row.finite) {
       // The client leaves the round: a half-taken update would poison the cluster's mean.
       row.mu.assign(static_cast<std::size_t>(m), 0.0);
+      row.weight.assign(static_cast<std::size_t>(m), 0.0);
       row.adjustment.assign(static_cast<std::size_t>(m), 0.0);
       result.steps.push_back(std::move(row));
       result.finite = false;
       result.parameters.assign(start.begin(), start.end());
       return result;
     }
-    if (!needs_gram) {
+    if (!one_by_one) {
       row.gram.assign(row.gram.size(), kNaN);
     }
-    solve_direction(solver, evaluation, row.gram, client.preference, options.force_balancing, row);
-    if (needs_gram) {
+    const SolveOptions solve{
+        options.force_balancing, was_uniform,
+        CounterRng({batches.seed, Purpose::kDirection, key.client, key.step}).next_u64()};
+    direction::Direction solution =
+        solve_direction(solver, evaluation, row.gram, client.preference, solve, row);
+    was_uniform = solution.mode == direction::Mode::kUniform;
+    if (one_by_one) {
       blank_absent(evaluation, row.gram);
-      combine(gradients, row.mu, direction);
+      combine(gradients, row.weight, direction);
+      if (k == 0 && options.keep_first && row.num_missing == 0) {
+        result.first = {gradients, std::move(solution)};
+      }
     } else {
       row.direction_norm = norm(direction);
     }

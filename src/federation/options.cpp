@@ -22,6 +22,8 @@ void declare(FieldTable& table, Phase1Options& options) {
              "Largest norm of the direction with adamw; 0 does not clip");
   table.real("phase1.server_learning_rate", options.server_learning_rate, {0.0, 1e3, true}, "",
              "Step of the server along the mean client update");
+  table.choice("phase1.aggregation", options.aggregation, {"pairs", "uniform"},
+               "Weights of the clients' updates: in proportion to their pairs, or equal");
 }
 
 void declare(FieldTable& table, Phase2Options& options) {
@@ -33,6 +35,8 @@ void declare(FieldTable& table, Phase2Options& options) {
              "Learning rate inside an episode");
   table.integer("phase2.inner_batch_size", options.inner_batch_size, {1, 100000}, "pairs",
                 "Pairs per step of an episode; also of the adaptation");
+  table.choice("phase2.inner_optimizer", options.inner_optimizer, {"adamw", "sgd"},
+               "Client optimiser inside an episode, new in each; also of the adaptation");
   table.real("phase2.gradient_clip", options.gradient_clip, {0.0, 1e9, false}, "",
              "Largest norm of the direction inside an episode; 0 does not clip");
   table.integer("phase2.clients_per_round", options.clients_per_round, {1, 1000000}, "clients",
@@ -56,6 +60,23 @@ void declare(FieldTable& table, AdaptOptions& options) {
              "Learning rate of the adaptation");
   table.integer("adapt.test_clients_per_cluster", options.test_clients_per_cluster, {1, 1000000},
                 "clients", "At most so many new clients are tested per cluster");
+  table.choice("adapt.samples", options.samples, {"reuse", "fresh"},
+               "reuse: all steps draw from one support set of adapt.shots pairs; fresh: each step "
+               "takes adapt.shots pairs that were not used before, as far as they last");
+}
+
+void declare(FieldTable& table, MonitorOptions& options) {
+  table.flag("monitor.theory", options.theory,
+             "Record the theory quantities of every round of Phase I (needs a Gram matrix)");
+  table.integer("monitor.audit_every", options.audit_every, {0, 1000000}, "rounds",
+                "Every so many rounds all clients of a cluster are audited at the same adapter; 0: "
+                "never");
+  table.real("monitor.smoothness", options.smoothness, {0.0, 1e12, false}, "",
+             "Lipschitz constant of the gradients (L_0) that the conditions use; 0: the task's own "
+             "where it is known, else what the audit observes");
+  table.integer("monitor.memory_mib", options.memory_mib, {1, 1000000}, "MiB",
+                "Gradients that may be kept for the theory quantities; an audit beyond computes "
+                "them twice, another round is not monitored");
 }
 
 }  // namespace apo::federation

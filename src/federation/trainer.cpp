@@ -1,19 +1,16 @@
 #include "apo/federation/trainer.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
-#include "apo/core/clock.hpp"
+#include "local_round.hpp"
+
 #include "apo/core/error.hpp"
 #include "apo/core/rng.hpp"
 #include "apo/federation/batch_sampler.hpp"
-#include "apo/federation/local_training.hpp"
 
 namespace apo::federation {
 namespace {
-
-constexpr std::uint64_t kStepsPerRound = 1U << 20;  // room for local steps in a step key
 
 std::uint64_t round_key(Phase phase, int start_round, int round) {
   return (static_cast<std::uint64_t>(phase) << 56) |
@@ -30,31 +27,6 @@ void check_rates(const char* key, const std::vector<double>& values, std::size_t
                                     " values; expected one, or one for each of the " +
                                     std::to_string(num_clusters) + " clusters");
   }
-}
-
-std::vector<double> weighted_mean_loss(const std::vector<StepRecord>& steps,
-                                       const data::Partition& partition) {
-  std::vector<double> sum;
-  std::vector<double> mass;
-  for (const StepRecord& row : steps) {
-    if (row.step != 0 || !row.finite) {
-      continue;
-    }
-    sum.resize(row.loss.size(), 0.0);
-    mass.resize(row.loss.size(), 0.0);
-    const auto weight =
-        static_cast<double>(partition.clients[static_cast<std::size_t>(row.client)].num_pairs());
-    for (std::size_t j = 0; j < row.loss.size(); ++j) {
-      if (!std::isnan(row.loss[j])) {
-        sum[j] += weight * row.loss[j];
-        mass[j] += weight;
-      }
-    }
-  }
-  for (std::size_t j = 0; j < sum.size(); ++j) {
-    sum[j] /= mass[j];  // NaN when no participant has the objective
-  }
-  return sum;
 }
 
 }  // namespace
@@ -104,15 +76,34 @@ Trainer::Trainer(comm::World& world, const data::Partition& partition,
                                     std::to_string(start_rounds_.back()) + ", but Phase I has " +
                                     std::to_string(options_.phase1.rounds) + " rounds");
   }
-  state_.parameters.assign(groups_.size(), objectives_.initial_parameters(options_.seed));
+  scheme_ = options_.scheme == "local_steps" ? make_local_steps_scheme(resources())
+                                             : make_baseline_scheme(options_.scheme, resources());
+  expects(options_.phase2.rounds == 0 || scheme_->num_parameters() == objectives_.num_parameters(),
+          "Trainer: Phase II needs a scheme that trains one adapter per cluster");
+  for (const std::uint64_t key : group_keys_) {
+    state_.parameters.push_back(scheme_->initial_parameters(key));
+  }
+  state_.memory.resize(groups_.size());
+  state_.was_uniform.assign(partition_.clients.size(), 0);
+}
+
+RoundResources Trainer::resources() {
+  return {partition_,         objectives_,
+          *solver_,           team_,
+          options_.phase1,    options_.baseline,
+          options_.direction, options_.monitor,
+          options_.seed,      options_.ordered_reduction};
 }
 
 void Trainer::restore(TrainingState state) {
   expects(state.parameters.size() == groups_.size(), "restore: another number of clusters");
   for (const auto& parameters : state.parameters) {
-    expects(static_cast<std::int64_t>(parameters.size()) == objectives_.num_parameters(),
+    expects(static_cast<std::int64_t>(parameters.size()) == scheme_->num_parameters(),
             "restore: another number of parameters");
   }
+  expects(state.memory.size() == groups_.size() &&
+              state.was_uniform.size() == partition_.clients.size(),
+          "restore: another number of clusters or clients");
   state_ = std::move(state);
 }
 
@@ -120,165 +111,73 @@ int Trainer::total_rounds() const {
   return options_.phase1.rounds + options_.phase2.rounds * static_cast<int>(start_rounds_.size());
 }
 
-void Trainer::reduce_updates(const std::vector<std::vector<float>>& updates,
-                             const std::vector<double>& weights, std::vector<double>& sum) {
-  if (options_.ordered_reduction) {
-    team_.ordered_sum(sum, [&](std::size_t begin, std::span<double> slice) {
-      for (std::size_t i = 0; i < updates.size(); ++i) {
-        const float* update = updates[i].data() + begin;
-        for (std::size_t k = 0; k < slice.size(); ++k) {
-          slice[k] += weights[i] * static_cast<double>(update[k]);
-        }
-      }
-    });
-    return;
-  }
-  std::vector<float> local(sum.size(), 0.0F);
-  for (std::size_t i = 0; i < updates.size(); ++i) {
-    const auto weight = static_cast<float>(weights[i]);
-    for (std::size_t k = 0; k < local.size(); ++k) {
-      local[k] += weight * updates[i][k];
-    }
-  }
-  team_.all_reduce(std::span<float>(local), comm::Reduction::kSum);
-  std::copy(local.begin(), local.end(), sum.begin());
-}
-
-RoundReport Trainer::run_round(const Round& round, int cluster, std::vector<float>& parameters) {
+RoundPlan Trainer::plan_of(const Round& round, int cluster) const {
   const TrainingGroup& group = groups_[static_cast<std::size_t>(cluster)];
-  const std::uint64_t key = group_keys_[static_cast<std::size_t>(cluster)];
-  const std::uint64_t this_round = round_key(round.phase, round.start_round, round.round);
-  const bool meta = round.phase == Phase::kTwo;
-
-  RoundReport report;
-  report.phase = round.phase;
-  report.start_round = round.start_round;
-  report.cluster = cluster;
-  report.round = round.round;
-  report.learning_rate = round.learning_rate;
-
-  const int num_members = static_cast<int>(group.members.size());
-  CounterRng sampling({options_.seed, Purpose::kClientSampling, key, this_round});
+  RoundPlan plan;
+  plan.phase = round.phase;
+  plan.start_round = round.start_round;
+  plan.round = round.round;
+  plan.cluster = cluster;
+  plan.cluster_key = group_keys_[static_cast<std::size_t>(cluster)];
+  plan.round_key = round_key(round.phase, round.start_round, round.round);
+  plan.learning_rate = round.learning_rate;
+  for (const ClientId member : group.members) {
+    plan.members.push_back(member.value);
+  }
+  const int num_members = static_cast<int>(plan.members.size());
+  CounterRng sampling({options_.seed, Purpose::kClientSampling, plan.cluster_key, plan.round_key});
   for (const int i : sampling.sample_without_replacement(
            num_members, std::min(num_members, round.clients_per_round))) {
-    report.participants.push_back(group.members[static_cast<std::size_t>(i)].value);
+    plan.participants.push_back(plan.members[static_cast<std::size_t>(i)]);
   }
-  std::sort(report.participants.begin(), report.participants.end());
+  std::sort(plan.participants.begin(), plan.participants.end());
+  if (round.phase == Phase::kOne) {
+    for (const int id : plan.participants) {
+      plan.was_uniform.push_back(state_.was_uniform[static_cast<std::size_t>(id)]);
+    }
+  }
+  return plan;
+}
 
-  StepRecord row;
-  row.phase = round.phase;
-  row.start_round = round.start_round;
-  row.cluster = cluster;
-  row.round = round.round;
+RoundReport Trainer::run_meta_round(const RoundPlan& plan, std::vector<float>& parameters) {
   LocalOptions local;
-  local.learning_rate = round.learning_rate;
-  if (meta) {
-    local.steps = options_.phase2.inner_steps;
-    local.batch_pairs = options_.phase2.inner_batch_size;
-    local.clip = options_.phase2.gradient_clip;
-    local.force_balancing = true;
-  } else {
-    local.steps = options_.phase1.local_steps;
-    local.batch_pairs = options_.phase1.batch_size * options_.phase1.gradient_accumulation;
-    local.optimizer = options_.phase1.optimizer;
-    local.clip = options_.phase1.gradient_clip;
+  local.learning_rate = plan.learning_rate;
+  local.steps = options_.phase2.inner_steps;
+  local.batch_pairs = options_.phase2.inner_batch_size;
+  local.optimizer = options_.phase2.inner_optimizer;
+  local.clip = options_.phase2.gradient_clip;
+  local.force_balancing = true;
+  const auto episode = [&](const data::Client& client) {
+    CounterRng rng({options_.seed, Purpose::kEpisode, plan.cluster_key, plan.round_key,
+                    static_cast<std::uint64_t>(client.id.value)});
+    return draw_support(client.train, options_.phase2.shots, rng);
+  };
+  LocalRound round = run_local_round(plan, resources(), local, parameters, episode, nullptr);
+  if (!round.delivered) {
+    return std::move(round.report);
   }
-
-  Stopwatch watch;
-  const auto [begin, end] =
-      block_of(static_cast<int>(report.participants.size()), team_.rank(), team_.size());
-  std::vector<std::vector<float>> updates;
-  std::vector<int> mine;
-  std::vector<StepRecord> steps;
-  for (int i = begin; i < end; ++i) {
-    const int id = report.participants[static_cast<std::size_t>(i)];
-    const data::Client& client = partition_.clients[static_cast<std::size_t>(id)];
-    data::Pool pool = client.train;
-    if (meta) {
-      CounterRng episode(
-          {options_.seed, Purpose::kEpisode, key, this_round, static_cast<std::uint64_t>(id)});
-      pool = draw_support(pool, options_.phase2.shots, episode);
-    }
-    LocalResult result = train_client(
-        objectives_, *solver_, client, pool, partition_.text_of_pair, parameters, local,
-        {options_.seed, Purpose::kBatch, key, this_round, static_cast<std::uint64_t>(id)},
-        this_round * kStepsPerRound, row);
-    for (StepRecord& step : result.steps) {
-      steps.push_back(std::move(step));
-    }
-    if (result.finite) {
-      for (std::size_t k = 0; k < parameters.size(); ++k) {
-        result.parameters[k] -= parameters[k];
-      }
-      updates.push_back(std::move(result.parameters));
-      mine.push_back(id);
-    }
-  }
-  std::vector<double> seconds = {watch.seconds()};
-  team_.all_reduce(std::span<double>(seconds), comm::Reduction::kMax);
-  report.seconds_clients = seconds[0];
-
-  for (const std::string& bytes : team_.all_gather(pack(steps))) {
-    for (StepRecord& step : unpack(bytes)) {
-      report.steps.push_back(std::move(step));
-    }
-  }
-  double mass = 0.0;  // over the participants whose numbers are finite (algorithms.md 1.6)
-  std::set<int> failed;
-  for (const StepRecord& step : report.steps) {
-    if (!step.finite) {
-      failed.insert(step.client);
-    }
-  }
-  for (const int id : report.participants) {
-    if (!failed.contains(id)) {
-      mass += static_cast<double>(partition_.clients[static_cast<std::size_t>(id)].num_pairs());
-    }
-  }
-  report.num_failed = static_cast<int>(failed.size());
-  report.mean_loss = weighted_mean_loss(report.steps, partition_);
-  if (mass == 0.0) {
-    return report;  // nobody delivered: the round is logged as empty and the model kept
-  }
-  std::vector<double> weights;
-  weights.reserve(mine.size());
-  for (const int id : mine) {
-    weights.push_back(
-        static_cast<double>(partition_.clients[static_cast<std::size_t>(id)].num_pairs()) / mass);
-  }
-  watch.restart();
-  std::vector<double> sum(parameters.size(), 0.0);
-  reduce_updates(updates, weights, sum);
-  report.seconds_reduction = watch.seconds();
-  report.bytes_reduced = static_cast<std::int64_t>(
-      sum.size() * (options_.ordered_reduction ? sizeof(double) : sizeof(float)));
-
   const std::vector<float> before = parameters;
-  if (!meta) {
-    for (std::size_t k = 0; k < sum.size(); ++k) {
-      parameters[k] = static_cast<float>(static_cast<double>(parameters[k]) +
-                                         options_.phase1.server_learning_rate * sum[k]);
-    }
+  std::vector<float> pseudo_gradient(round.update.size());
+  for (std::size_t k = 0; k < pseudo_gradient.size(); ++k) {
+    pseudo_gradient[k] = static_cast<float>(-round.update[k]);
+  }
+  const double rate = per_cluster(options_.phase2.server_learning_rate, plan.cluster);
+  if (options_.phase2.server_optimizer == "adamw") {
+    adamw_step(parameters, pseudo_gradient, state_.server[static_cast<std::size_t>(plan.cluster)],
+               {.learning_rate = rate,
+                .weight_decay = per_cluster(options_.phase2.server_weight_decay, plan.cluster)});
   } else {
-    std::vector<float> pseudo_gradient(sum.size());
-    for (std::size_t k = 0; k < sum.size(); ++k) {
-      pseudo_gradient[k] = static_cast<float>(-sum[k]);
-    }
-    const double rate = per_cluster(options_.phase2.server_learning_rate, cluster);
-    if (options_.phase2.server_optimizer == "adamw") {
-      adamw_step(parameters, pseudo_gradient, state_.server[static_cast<std::size_t>(cluster)],
-                 {.learning_rate = rate,
-                  .weight_decay = per_cluster(options_.phase2.server_weight_decay, cluster)});
-    } else {
-      sgd_step(parameters, pseudo_gradient, rate);
-    }
+    sgd_step(parameters, pseudo_gradient, rate);
   }
-  std::vector<float> moved(parameters.size());
-  for (std::size_t k = 0; k < moved.size(); ++k) {
-    moved[k] = parameters[k] - before[k];
+  finish_report(before, parameters, round.report);
+  return std::move(round.report);
+}
+
+void Trainer::remember_modes(const RoundReport& report) {
+  for (const StepRecord& step : report.steps) {  // by (client, step): the last one stays
+    state_.was_uniform[static_cast<std::size_t>(step.client)] =
+        step.mode == static_cast<int>(direction::Mode::kUniform) ? 1 : 0;
   }
-  report.update_norm = norm(moved);
-  return report;
 }
 
 void Trainer::run_all_clusters(const Round& round, std::vector<std::vector<float>>& parameters,
@@ -287,7 +186,14 @@ void Trainer::run_all_clusters(const Round& round, std::vector<std::vector<float
       placement_.team_of_rank[static_cast<std::size_t>(world_.rank())])];
   std::vector<RoundReport> reports;
   for (const int cluster : team.clusters) {
-    reports.push_back(run_round(round, cluster, parameters[static_cast<std::size_t>(cluster)]));
+    const RoundPlan plan = plan_of(round, cluster);
+    const auto c = static_cast<std::size_t>(cluster);
+    if (round.phase == Phase::kTwo) {
+      reports.push_back(run_meta_round(plan, parameters[c]));
+    } else {
+      reports.push_back(scheme_->run(plan, parameters[c], state_.memory[c]));
+      remember_modes(reports.back());
+    }
   }
   // Each team's first rank speaks for it; rank 0 hears all clusters, in order.
   std::string summary;
@@ -346,6 +252,27 @@ void Trainer::synchronise(std::vector<std::vector<float>>& parameters) {
   }
 }
 
+void Trainer::synchronise_memory() {
+  const int my_team = placement_.team_of_rank[static_cast<std::size_t>(world_.rank())];
+  std::vector<double> modes(state_.was_uniform.size(), 0.0);
+  for (std::size_t c = 0; c < groups_.size(); ++c) {
+    const int leader =
+        placement_.teams[static_cast<std::size_t>(placement_.team_of_cluster[c])].first_rank;
+    std::vector<double> size = {static_cast<double>(state_.memory[c].size())};
+    world_.all().broadcast(std::span<double>(size), leader);
+    state_.memory[c].resize(static_cast<std::size_t>(size[0]));
+    world_.all().broadcast(std::span<double>(state_.memory[c]), leader);
+    if (placement_.team_of_cluster[c] == my_team) {  // others know old modes only
+      for (const ClientId client : groups_[c].members) {
+        modes[client.index()] = state_.was_uniform[client.index()];
+      }
+    }
+  }
+  world_.all().all_reduce(std::span<double>(modes), comm::Reduction::kMax);
+  std::transform(modes.begin(), modes.end(), state_.was_uniform.begin(),
+                 [](double x) { return static_cast<std::int8_t>(x); });
+}
+
 void Trainer::begin_variant() {
   state_.meta = state_.starts[static_cast<std::size_t>(state_.variant)];
   state_.server.assign(groups_.size(), AdamWState{});
@@ -379,6 +306,7 @@ void Trainer::run(RoundObserver& observer) {
     if (state_.phase1_rounds % options_.checkpoint_every == 0 ||
         state_.phase1_rounds == phase1.rounds) {
       synchronise(state_.parameters);
+      synchronise_memory();
       observer.on_checkpoint(state_);
     }
   }
@@ -410,6 +338,10 @@ void Trainer::run(RoundObserver& observer) {
     ++state_.variant;
     observer.on_checkpoint(state_);
   }
+}
+
+std::vector<float> Trainer::personal(const data::Client& client, int variant, int cluster) const {
+  return scheme_->personal(client, final_parameters(variant).at(static_cast<std::size_t>(cluster)));
 }
 
 const std::vector<std::vector<float>>& Trainer::final_parameters(int variant) const {

@@ -1,28 +1,6 @@
 #include "apo/methods/evaluation.hpp"
 
-#include <algorithm>
-#include <limits>
-#include <set>
-
-#include "apo/core/error.hpp"
-#include "apo/core/rng.hpp"
-
 namespace apo::methods {
-namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-/// Means over the responses of one client.
-struct RewardMeans {
-  std::vector<double> reward;
-  double parse_rate = kNaN;
-  double score = kNaN;
-  double normalised = kNaN;
-  std::int64_t num_prompts = 0;
-  std::int64_t num_responses = 0;
-};
-
-}  // namespace
 
 std::string stage_name(Stage stage) {
   switch (stage) {
@@ -52,6 +30,15 @@ Table summary_table(int num_objectives) {
   table.real(
       "score_normalised", "1",
       "preference-weighted reward between the worst (0) and the best (1) answer to the prompt");
+  table.real("solution", "1",
+             "what rises with quality, per objective: mean reward, or held-out accuracy "
+             "without a reward model, or exp(-loss) on an analytic task",
+             {num_objectives});
+  table.real("uniformity", "nat", "KL divergence of the weighted losses from uniform (beta)");
+  table.real("chebyshev", "nat", "largest preference-weighted loss (psi)");
+  table.real("chebyshev_optimum", "nat", "smallest psi that any adapter has for this client");
+  table.real("chebyshev_gap", "nat", "psi above its optimum");
+  table.real("distance", "1", "distance of the parameters from the client's Pareto point");
   table.integer("num_prompts", "prompts", "held-out prompts");
   table.integer("num_responses", "responses", "sampled responses");
   return table;
@@ -70,125 +57,6 @@ Table response_table(int num_objectives) {
   table.real("score", "1", "reward per objective", {num_objectives});
   table.integer("parsed", "", "1 when the reward's grammar accepts the response");
   return table;
-}
-
-Evaluator::Evaluator(const EvaluationInputs& inputs, const EvaluateOptions& options,
-                     std::uint64_t seed)
-    : inputs_(inputs), options_(options), seed_(seed) {}
-
-std::vector<Evaluator::Prompt> Evaluator::prompts_of(const data::Client& client) const {
-  std::vector<Prompt> prompts;
-  std::set<std::string> seen;
-  for (const auto& pairs : client.evaluate) {
-    for (const int position : pairs) {
-      const data::PreferencePair& pair = inputs_.data.pairs[static_cast<std::size_t>(position)];
-      Prompt prompt;
-      prompt.turns = pair.prompt;
-      prompt.rendered = inputs_.chat.render_prompt(pair.prompt);
-      if (seen.insert(prompt.rendered).second) {
-        prompts.push_back(std::move(prompt));
-      }
-    }
-  }
-  // By text, not by first appearance: the same prompts in the same order whatever the objectives.
-  std::sort(prompts.begin(), prompts.end(),
-            [](const Prompt& a, const Prompt& b) { return a.rendered < b.rendered; });
-  if (options_.prompts_per_client > 0 &&
-      static_cast<int>(prompts.size()) > options_.prompts_per_client) {
-    CounterRng rng({seed_, Purpose::kGeneration, static_cast<std::uint64_t>(client.id.value)});
-    std::vector<int> kept = rng.sample_without_replacement(static_cast<int>(prompts.size()),
-                                                           options_.prompts_per_client);
-    std::sort(kept.begin(), kept.end());
-    std::vector<Prompt> chosen;
-    for (const int k : kept) {
-      chosen.push_back(std::move(prompts[static_cast<std::size_t>(k)]));
-    }
-    prompts = std::move(chosen);
-  }
-  for (Prompt& prompt : prompts) {
-    prompt.ids = inputs_.chat.encode_prompt(inputs_.tokenizer, prompt.turns);
-  }
-  return prompts;
-}
-
-void Evaluator::evaluate(const data::Client& client, std::span<const float> adapter,
-                         const EvaluationKey& key, bool sample, Table& summary, Table& responses) {
-  const auto m = static_cast<std::size_t>(inputs_.objectives.num_objectives());
-  const objective::Evaluation held_out =
-      inputs_.objectives.evaluate(adapter, {client.id, client.evaluate});
-  RewardMeans means;
-  means.reward.assign(m, kNaN);
-  if (sample && inputs_.reward != nullptr) {
-    const std::vector<Prompt> prompts = prompts_of(client);
-    std::vector<model::GenerationRequest> requests;
-    for (std::size_t q = 0; q < prompts.size(); ++q) {
-      for (int s = 0; s < options_.samples_per_prompt; ++s) {
-        CounterRng name({seed_, Purpose::kGeneration, static_cast<std::uint64_t>(client.id.value),
-                         q + 1, static_cast<std::uint64_t>(s)});
-        requests.push_back({prompts[q].ids, name.next_u64()});
-      }
-    }
-    model::GenerationOptions generation;
-    generation.max_new_tokens = options_.max_new_tokens;
-    generation.temperature = options_.temperature;
-    generation.seed = seed_;
-    generation.batch_size = 64;
-    generation.stop_ids = inputs_.chat.stop_ids();
-    generation.num_ids = inputs_.tokenizer.max_id() + 1;
-    const auto answers = inputs_.model.generate(requests, adapter, generation);
-    means.reward.assign(m, 0.0);
-    means.parse_rate = means.score = means.normalised = 0.0;
-    for (std::size_t k = 0; k < answers.size(); ++k) {
-      const Prompt& prompt = prompts[k / static_cast<std::size_t>(options_.samples_per_prompt)];
-      const std::string text = inputs_.tokenizer.decode(answers[k]);
-      const reward::Score score = inputs_.reward->score(prompt.turns, text);
-      double weighted = 0.0;
-      for (std::size_t j = 0; j < m; ++j) {
-        means.reward[j] += score.value[j];
-        weighted += client.preference[j] * score.value[j];
-      }
-      means.score += weighted;
-      means.parse_rate += score.parsed ? 1.0 : 0.0;
-      const auto bounds = inputs_.reward->bounds(prompt.turns, client.preference);
-      means.normalised +=
-          bounds ? (weighted - bounds->worst) / (bounds->best - bounds->worst) : kNaN;
-      responses.push("client", std::int64_t{client.id.value});
-      responses.push("start_round", std::int64_t{key.start_round});
-      responses.push("method", key.method);
-      responses.push("stage", stage_name(key.stage));
-      responses.push(
-          "prompt_index",
-          static_cast<std::int64_t>(k / static_cast<std::size_t>(options_.samples_per_prompt)));
-      responses.push("sample", static_cast<std::int64_t>(
-                                   k % static_cast<std::size_t>(options_.samples_per_prompt)));
-      responses.push("prompt", prompt.turns.back().content);
-      responses.push("response", text);
-      responses.push("score", std::span<const double>(score.value));
-      responses.push("parsed", std::int64_t{score.parsed ? 1 : 0});
-    }
-    means.num_prompts = static_cast<std::int64_t>(prompts.size());
-    means.num_responses = static_cast<std::int64_t>(answers.size());
-    const auto count = static_cast<double>(answers.size());  // 0: NaN, nothing was measured
-    for (double& x : means.reward) {
-      x /= count;
-    }
-    means.parse_rate /= count;
-    means.score /= count;
-    means.normalised /= count;
-  }
-  summary.push("method", key.method);
-  summary.push("start_round", std::int64_t{key.start_round});
-  summary.push("cluster", std::int64_t{key.cluster});
-  summary.push("client", std::int64_t{client.id.value});
-  summary.push("stage", stage_name(key.stage));
-  summary.push("loss", std::span<const double>(held_out.loss));
-  summary.push("accuracy", std::span<const double>(held_out.accuracy));
-  summary.push("reward", std::span<const double>(means.reward));
-  summary.push("parse_rate", means.parse_rate);
-  summary.push("score", means.score);
-  summary.push("score_normalised", means.normalised);
-  summary.push("num_prompts", means.num_prompts);
-  summary.push("num_responses", means.num_responses);
 }
 
 }  // namespace apo::methods

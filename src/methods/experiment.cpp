@@ -1,52 +1,139 @@
 #include "apo/methods/experiment.hpp"
 
 #include <map>
+#include <utility>
 
 #include "apo/core/error.hpp"
-#include "apo/core/rng.hpp"
-#include "apo/federation/batch_sampler.hpp"
-#include "apo/federation/local_training.hpp"
+#include "apo/federation/placement.hpp"
 
 namespace apo::methods {
+namespace {
 
-std::string method_label(const ExperimentOptions& options) {
-  if (options.method.name == "apo" && options.training.direction.solver == "fixed") {
-    return "lambda";
-  }
-  return options.method.name;
+/// For rounds that nobody records.
+class SilentObserver final : public federation::RoundObserver {
+ public:
+  void on_round(const federation::RoundReport& /*report*/) override {}
+  void on_progress(int /*done*/, int /*total*/) override {}
+  void on_checkpoint(const federation::TrainingState& /*state*/) override {}
+};
+
+const std::map<std::string, MethodTraits>& known_methods() {
+  static const std::map<std::string, MethodTraits> methods = {
+      {"apo", {.per_cluster = true, .meta = true}},
+      {"fedavg", {}},
+      {"firm", {}},
+      {"server_mgda", {.scheme = "server_mgda"}},
+      {"fedcmoo", {.scheme = "fedcmoo"}},
+      {"fedcmoo_pref", {.scheme = "fedcmoo_pref"}},
+      {"fsmgda", {.scheme = "fsmgda"}},
+      {"fedmgda_plus", {.scheme = "fedmgda_plus"}},
+      {"ifca", {.scheme = "ifca"}},
+      {"rewarded_soup", {.scheme = "rewarded_soup", .adapts = false}},
+      {"fspo", {.trains = false}},
+      {"ditto", {.trains = false}},
+      {"base", {.trains = false, .adapts = false}},
+  };
+  return methods;
 }
 
-Experiment::Experiment(comm::World& world, const data::Partition& partition,
-                       EvaluationInputs inputs, ExperimentOptions options)
-    : world_(world),
-      partition_(partition),
-      inputs_(inputs),
-      options_(std::move(options)),
-      solver_(direction::make_solver(options_.training.direction)) {}
+}  // namespace
 
-const Population& Experiment::population() {
-  population_ = make_population(
-      partition_, reference_losses(world_, partition_, inputs_.objectives), options_.clustering);
-  std::vector<federation::TrainingGroup> groups;
-  if (options_.method.name == "apo") {
-    for (const clustering::Cluster& cluster : population_.clustering.clusters) {
-      groups.push_back({cluster.members});
-    }
-  } else {
-    groups.push_back({partition_.train_clients()});
+MethodTraits method_traits(const MethodOptions& options) {
+  const auto found = known_methods().find(options.name);
+  if (found == known_methods().end()) {
+    throw Error(Fault::kConfig, "method.name = " + options.name + " is not a method");
   }
-  federation::TrainingOptions training = options_.training;
-  if (options_.method.name != "apo") {
+  MethodTraits traits = found->second;
+  if (options.scope != "auto") {
+    traits.per_cluster = options.scope == "cluster";
+  }
+  return traits;
+}
+
+ExperimentOptions resolved(ExperimentOptions options) {
+  const MethodTraits traits = method_traits(options.method);
+  federation::TrainingOptions& training = options.training;
+  training.scheme = traits.scheme;
+  if (options.method.name == "firm") {
+    training.direction.solver = "firm";
+    training.phase1.aggregation = "uniform";
+  }
+  if (!traits.meta) {
     training.phase2.rounds = 0;
     training.phase2.server_learning_rate.resize(1);
     training.phase2.server_weight_decay.resize(1);
   }
-  if (options_.method.name == "base") {
+  if (!traits.trains) {
     training.phase1.rounds = 0;
     training.phase2.start_rounds.clear();
   }
-  trainer_ = std::make_unique<federation::Trainer>(world_, partition_, inputs_.objectives,
-                                                   std::move(training), std::move(groups));
+  return options;
+}
+
+std::string method_label(const ExperimentOptions& options) {
+  const std::string& name = options.method.name;
+  const std::string& solver = options.training.direction.solver;
+  if ((name != "apo" && name != "fedavg") || solver == "apo_lp") {
+    return name;
+  }
+  if (solver == "fixed") {
+    return name == "apo" ? "lambda" : name;
+  }
+  return name + "+" + solver;
+}
+
+Experiment::Experiment(comm::World& world, const ExperimentInputs& inputs,
+                       ExperimentOptions options)
+    : world_(world),
+      inputs_(inputs),
+      options_(std::move(options)),
+      traits_(method_traits(options_.method)),
+      solver_(direction::make_solver(options_.training.direction)) {
+  if (traits_.adapts && inputs_.personaliser == nullptr) {
+    few_shot_ =
+        make_few_shot_personaliser(inputs_.objectives, *solver_, inputs_.partition, options_.adapt,
+                                   options_.training.phase2, options_.training.seed);
+    inputs_.personaliser = few_shot_.get();
+  }
+}
+
+std::vector<float> Experiment::reference_parameters() {
+  const int rounds = clustering::warm_rounds(options_.clustering);
+  if (rounds == 0) {
+    return {};
+  }
+  federation::TrainingOptions training = options_.training;
+  training.scheme = "local_steps";
+  training.monitor.theory = false;
+  training.phase1.rounds = rounds;
+  training.phase1.learning_rate_final = training.phase1.learning_rate;
+  training.phase2.rounds = 0;
+  training.phase2.start_rounds.clear();
+  training.phase2.server_learning_rate.resize(1);
+  training.phase2.server_weight_decay.resize(1);
+  training.checkpoint_every = rounds;
+  federation::Trainer warm_up(world_, inputs_.partition, inputs_.objectives, std::move(training),
+                              {{inputs_.partition.train_clients()}});
+  SilentObserver silent;
+  warm_up.run(silent);
+  return warm_up.final_parameters(0).at(0);
+}
+
+const Population& Experiment::population() {
+  const std::vector<float> reference = reference_parameters();
+  population_ = make_population(
+      inputs_.partition, reference_losses(world_, inputs_.partition, inputs_.objectives, reference),
+      options_.clustering);
+  std::vector<federation::TrainingGroup> groups;
+  if (traits_.per_cluster) {
+    for (const clustering::Cluster& cluster : population_.clustering.clusters) {
+      groups.push_back({cluster.members});
+    }
+  } else {
+    groups.push_back({inputs_.partition.train_clients()});
+  }
+  trainer_ = std::make_unique<federation::Trainer>(world_, inputs_.partition, inputs_.objectives,
+                                                   options_.training, std::move(groups));
   return population_;
 }
 
@@ -55,14 +142,12 @@ void Experiment::train(federation::RoundObserver& observer) {
   trainer_->run(observer);
 }
 
-int Experiment::group_of_cluster(int cluster) const {
-  return options_.method.name == "apo" ? cluster : 0;
-}
+int Experiment::group_of_cluster(int cluster) const { return traits_.per_cluster ? cluster : 0; }
 
 std::vector<ClientId> Experiment::test_clients() const {
   std::map<int, int> taken;
   std::vector<ClientId> clients;
-  for (const ClientId id : partition_.test_clients()) {
+  for (const ClientId id : inputs_.partition.test_clients()) {
     const int cluster = population_.clients[id.index()].cluster;
     if (taken[cluster]++ < options_.adapt.test_clients_per_cluster) {
       clients.push_back(id);
@@ -71,53 +156,39 @@ std::vector<ClientId> Experiment::test_clients() const {
   return clients;
 }
 
-void Experiment::evaluate_client(const data::Client& client, int variant, Evaluator& evaluator,
+void Experiment::evaluate_client(const data::Client& client, int variant,
                                  ExperimentResult& result) {
   const int start_round = trainer_->start_rounds()[static_cast<std::size_t>(variant)];
   EvaluationKey key{method_label(options_), start_round,
                     population_.clients[client.id.index()].cluster, Stage::kBase};
+  const auto evaluate = [&](Stage stage, std::span<const float> adapter, bool sample) {
+    key.stage = stage;
+    inputs_.evaluator.evaluate(client, adapter, key, sample, result.evaluation, result.responses);
+  };
   const bool base = options_.method.name == "base";
   if (variant == 0) {
-    evaluator.evaluate(client, {}, key, base, result.evaluation, result.responses);
+    evaluate(Stage::kBase, {}, base);
   }
   if (base) {
     return;
   }
-  const std::vector<float>& initialiser =
-      trainer_->final_parameters(variant)[static_cast<std::size_t>(group_of_cluster(key.cluster))];
-  key.stage = Stage::kInitialiser;
-  evaluator.evaluate(client, initialiser, key, true, result.evaluation, result.responses);
-
-  const auto id = static_cast<std::uint64_t>(client.id.value);
-  const std::uint64_t seed = options_.training.seed;
-  CounterRng support({seed, Purpose::kEpisode, ~std::uint64_t{0}, 0, id});
-  federation::LocalOptions local;
-  local.steps = options_.adapt.steps;
-  local.batch_pairs = options_.training.phase2.inner_batch_size;
-  local.learning_rate = options_.adapt.learning_rate;
-  local.clip = options_.training.phase2.gradient_clip;
-  local.force_balancing = true;
-  federation::StepRecord row;
-  row.phase = federation::Phase::kAdaptation;
-  row.start_round = start_round;
-  row.cluster = key.cluster;
-  federation::LocalResult adapted = federation::train_client(
-      inputs_.objectives, *solver_, client,
-      federation::draw_support(client.adapt, options_.adapt.shots, support),
-      partition_.text_of_pair, initialiser, local,
-      {seed, Purpose::kBatch, ~std::uint64_t{0}, 0, id}, ~std::uint64_t{0} << 32, row);
-  for (federation::StepRecord& step : adapted.steps) {
-    result.adaptation.push_back(std::move(step));
+  const std::vector<float> initialiser =
+      trainer_->personal(client, variant, group_of_cluster(key.cluster));
+  if (traits_.trains) {  // untrained, it is the base policy
+    evaluate(Stage::kInitialiser, initialiser, true);
   }
-  key.stage = Stage::kAdapted;
-  evaluator.evaluate(client, adapted.parameters, key, true, result.evaluation, result.responses);
+  if (inputs_.personaliser != nullptr) {
+    evaluate(Stage::kAdapted,
+             inputs_.personaliser->personalise(client, start_round, key.cluster, initialiser,
+                                               result.adaptation),
+             true);
+  }
 }
 
 ExperimentResult Experiment::evaluate() {
   expects(trainer_ != nullptr, "Experiment: evaluate() before population()");
   const int m = inputs_.objectives.num_objectives();
   ExperimentResult local{summary_table(m), response_table(m), {}};
-  Evaluator evaluator(inputs_, options_.evaluate, options_.training.seed);
   const std::vector<ClientId> clients = test_clients();
   const int num_variants = static_cast<int>(trainer_->start_rounds().size());
   // One list over (variant, client) in blocks: gathering in rank order restores the serial order.
@@ -126,7 +197,7 @@ ExperimentResult Experiment::evaluate() {
   for (int k = begin; k < end; ++k) {
     const int variant = k / static_cast<int>(clients.size());
     const ClientId id = clients[static_cast<std::size_t>(k) % clients.size()];
-    evaluate_client(partition_.clients[id.index()], variant, evaluator, local);
+    evaluate_client(inputs_.partition.clients[id.index()], variant, local);
   }
   ExperimentResult result{summary_table(m), response_table(m), {}};
   for (const std::string& bytes : world_.all().all_gather(pack(local.evaluation))) {

@@ -3,11 +3,22 @@
 namespace apo::methods {
 
 void declare(FieldTable& table, MethodOptions& options) {
-  table.choice("task.kind", options.task, {"preference"},
-               "preference: DPO losses of a language model");
-  table.choice("method.name", options.name, {"apo", "fedavg", "base"},
-               "apo: clusters, Phase I, Phase II, adaptation; fedavg: one adapter for all clients, "
-               "no Phase II; base: the untrained model");
+  table.choice(
+      "method.name", options.name,
+      {"apo", "fedavg", "firm", "server_mgda", "fedcmoo", "fedcmoo_pref", "fsmgda", "fedmgda_plus",
+       "ifca", "rewarded_soup", "fspo", "ditto", "base"},
+      "apo: clusters, Phase I, Phase II, adaptation; fedavg: Phase I alone; firm: clients "
+      "step along their regularised min-norm direction, uniform mean; server_mgda, fedcmoo, "
+      "fedcmoo_pref, fsmgda, fedmgda_plus, ifca: server-side multi-objective methods; "
+      "rewarded_soup: an expert per objective, mixed by the preference; fspo, ditto: each "
+      "new client on its own; base: the untrained model");
+  table.choice("method.scope", options.scope, {"auto", "cluster", "global"},
+               "cluster: one adapter per cluster; global: one for all clients; auto: cluster with "
+               "apo, global with the others");
+  table.choice(
+      "task.kind", options.task, {"preference", "analytic"},
+      "preference: DPO losses of a language model; analytic: a problem whose Pareto points "
+      "are known in closed form (task.analytic.*), no model and no data files");
 }
 
 void declare(FieldTable& table, EvaluateOptions& options) {

@@ -49,7 +49,8 @@ std::vector<int> fill_absent(std::vector<std::vector<double>>& losses) {
 
 std::vector<std::vector<double>> reference_losses(comm::World& world,
                                                   const data::Partition& partition,
-                                                  objective::ObjectiveSet& objectives) {
+                                                  objective::ObjectiveSet& objectives,
+                                                  std::span<const float> reference) {
   const int num_clients = static_cast<int>(partition.clients.size());
   const auto m = static_cast<std::size_t>(objectives.num_objectives());
   const auto [begin, end] = federation::block_of(num_clients, world.rank(), world.size());
@@ -58,7 +59,7 @@ std::vector<std::vector<double>> reference_losses(comm::World& world,
     const data::Client& client = partition.clients[static_cast<std::size_t>(i)];
     const data::Pool& pool =
         client.split == data::ClientSplit::kTrain ? client.train : client.adapt;
-    const objective::Evaluation evaluation = objectives.evaluate({}, {client.id, pool});
+    const objective::Evaluation evaluation = objectives.evaluate(reference, {client.id, pool});
     mine.insert(mine.end(), evaluation.loss.begin(), evaluation.loss.end());
   }
   std::string bytes(mine.size() * sizeof(double), '\0');
@@ -100,14 +101,17 @@ Population make_population(const data::Partition& partition,
     const Balance balanced = balance(row.reference_loss, client.preference);
     row.uniformity = balanced.uniformity;
     row.adjustment = balanced.adjustment;
+    const clustering::Assignment assigned =
+        clustering::assign_client(population.clustering, row.reference_loss, client.preference);
+    row.preference_cluster = assigned.preference_only.value;
     if (client.split == data::ClientSplit::kTrain) {
       row.cluster = cluster[client.id.index()];
-      row.distance = distance_between(
-          row.adjustment,
-          population.clustering.clusters[static_cast<std::size_t>(row.cluster)].centroid);
+      const clustering::Cluster& own =
+          population.clustering.clusters[static_cast<std::size_t>(row.cluster)];
+      row.distance = population.clustering.method == "hc"
+                         ? distance_between(client.preference, own.preference_centroid)
+                         : distance_between(row.adjustment, own.centroid);
     } else {
-      const clustering::Assignment assigned =
-          clustering::assign_client(population.clustering, row.reference_loss, client.preference);
       row.cluster = assigned.cluster.value;
       row.distance = assigned.distance;
       row.margin = assigned.margin;

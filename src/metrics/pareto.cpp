@@ -74,9 +74,12 @@ std::vector<int> nondominated_front(std::span<const ScorePoint> points) {
     distinct.push_back(negated(point));
     position.push_back(index);
   }
-  const auto fronts = std::get<0>(pagmo::fast_non_dominated_sorting(distinct));
+  // Two objectives need no pairwise comparison: O(n log n) instead of O(n^2).
+  const std::vector<pagmo::pop_size_t> front =
+      points.front().size() == 2 ? pagmo::non_dominated_front_2d(distinct)
+                                 : std::get<0>(pagmo::fast_non_dominated_sorting(distinct)).front();
   std::vector<int> result;
-  for (const auto member : fronts.front()) {
+  for (const auto member : front) {
     result.push_back(position[member]);
   }
   std::sort(result.begin(), result.end());

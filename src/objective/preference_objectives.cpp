@@ -1,12 +1,12 @@
 #include "apo/objective/preference_objectives.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <map>
 #include <optional>
 #include <set>
 
+#include "preference_loss.hpp"
 #include "sequence_plan.hpp"
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
@@ -20,9 +20,6 @@
 namespace apo::objective {
 namespace {
 
-double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
-double logistic(double x) { return 1.0 / (1.0 + std::exp(-x)); }
-
 /// Summed log-probabilities of a unit's two sequences.
 struct LogProbs {
   double first = 0.0;
@@ -32,14 +29,18 @@ struct LogProbs {
 class PreferenceObjectives final : public ObjectiveSet {
  public:
   PreferenceObjectives(const model::LanguageModel& model, const data::TokenData& data,
-                       int num_objectives, const DpoOptions& options, const PassLimits& limits)
+                       int num_objectives, const DpoOptions& options, const PassLimits& limits,
+                       std::span<const float> reference)
       : model_(model),
-        index_(data),
+        pair_loss_(options),
+        index_(data, pair_loss_.kind() == LossKind::kSft ? Responses::kChosen : Responses::kBoth),
         num_objectives_(num_objectives),
-        options_(options),
         limits_(limits) {
     expects(num_objectives > 0, "at least one objective is needed");
     expects(limits.max_sequences > 1, "a forward pass must hold both sequences of a pair");
+    if (!reference.empty()) {
+      reference_adapter_ = adapter_tensor(reference);
+    }
   }
 
   [[nodiscard]] int num_objectives() const override { return num_objectives_; }
@@ -112,7 +113,10 @@ class PreferenceObjectives final : public ObjectiveSet {
     const auto p = static_cast<std::size_t>(num_parameters());
     std::fill(gradients.begin(), gradients.end(), 0.0F);
     const at::Tensor adapter = adapter_tensor(parameters).set_requires_grad(true);
-    const model::DropoutKey dropout{key.seed, key.client, key.step};
+    std::optional<model::DropoutKey> dropout;
+    if (key.dropout) {
+      dropout = {key.seed, key.client, key.step};
+    }
     std::map<Unit, LogProbs> policy;
     for (const MicroBatch& micro_batch : plan_micro_batches(index_, batch, limits_)) {
       const at::Tensor log_probs = forward(micro_batch, adapter, dropout);
@@ -141,9 +145,10 @@ class PreferenceObjectives final : public ObjectiveSet {
     return measure(batch, &policy);
   }
 
-  void check(const Batch& batch) const {
+  void check(const Batch& batch) {
     expects(static_cast<int>(batch.pairs.size()) == num_objectives_,
             "a batch needs one list of pairs per objective");
+    index_.extend();
   }
 
   /// [P] on the model's device.
@@ -155,7 +160,7 @@ class PreferenceObjectives final : public ObjectiveSet {
         .to(model_.lm().weights().begin()->second.device());
   }
 
-  /// [S] log-probabilities in the order of micro_batch.sequences; undefined adapter: reference.
+  /// [S] log-probabilities in the order of micro_batch.sequences; undefined adapter: the base.
   [[nodiscard]] at::Tensor forward(const MicroBatch& micro_batch, const at::Tensor& adapter,
                                    const std::optional<model::DropoutKey>& dropout) const {
     std::vector<model::Sequence> sequences;
@@ -189,27 +194,23 @@ class PreferenceObjectives final : public ObjectiveSet {
     if (unit.second != unit.first) {
       micro_batch.sequences.push_back(unit.second);
     }
-    collect(micro_batch, forward(micro_batch, {}, std::nullopt), reference_);
+    collect(micro_batch, forward(micro_batch, reference_adapter_, std::nullopt), reference_);
     return reference_.at(unit);
   }
 
-  struct PairValues {
-    double h = 0.0;              ///< log-ratio of chosen over rejected, policy over reference
-    double chosen_nll = 0.0;     ///< nat per token
-    double chosen_length = 0.0;  ///< response tokens
-  };
-  PairValues pair_values(int pair, const LogProbs* policy) {
+  /// @param policy  null: the reference policy
+  PairLoss loss_of(int pair, const std::map<Unit, LogProbs>* policy) {
     const Unit unit = index_.unit(pair);
-    const LogProbs& ref = reference(unit);
-    const LogProbs& now = policy != nullptr ? *policy : ref;
+    const bool needs_reference = policy == nullptr || pair_loss_.kind() != LossKind::kSft;
+    const LogProbs ref = needs_reference ? reference(unit) : LogProbs{};
+    const LogProbs now = policy != nullptr ? policy->at(unit) : ref;
     const bool chosen_first = index_.chosen(pair) == unit.first;
-    const double ratio = (now.first - ref.first) - (now.second - ref.second);
-    PairValues result;
-    result.h = chosen_first ? ratio : -ratio;
-    result.chosen_length =
-        static_cast<double>(index_.sequence(index_.chosen(pair)).response.size());
-    result.chosen_nll = -(chosen_first ? now.first : now.second) / result.chosen_length;
-    return result;
+    const auto length = [this](int sequence) {
+      return static_cast<double>(index_.sequence(sequence).response.size());
+    };
+    return pair_loss_({chosen_first ? now.first : now.second, chosen_first ? now.second : now.first,
+                       chosen_first ? ref.first : ref.second, chosen_first ? ref.second : ref.first,
+                       length(index_.chosen(pair)), length(index_.rejected(pair))});
   }
 
   /// dL_j / d(log-probability) for the sequences of one pass; an empty row where objective j has
@@ -230,12 +231,9 @@ class PreferenceObjectives final : public ObjectiveSet {
         if (!units.contains(index_.unit(pair))) {
           continue;
         }
-        const PairValues values = pair_values(pair, &policy.at(index_.unit(pair)));
-        const double slope =
-            options_.beta / num_pairs * logistic(-options_.beta * values.h);  // -dL/dh
-        row[place.at(index_.chosen(pair))] -=
-            slope + options_.nll_weight / (num_pairs * values.chosen_length);
-        row[place.at(index_.rejected(pair))] += slope;
+        const PairLoss pair_loss = loss_of(pair, &policy);
+        row[place.at(index_.chosen(pair))] += pair_loss.d_chosen / num_pairs;
+        row[place.at(index_.rejected(pair))] += pair_loss.d_rejected / num_pairs;
       }
       for (const double c : row) {
         result[j].push_back(static_cast<float>(c));
@@ -245,30 +243,38 @@ class PreferenceObjectives final : public ObjectiveSet {
   }
 
   [[nodiscard]] Evaluation measure(const Batch& batch, const std::map<Unit, LogProbs>* policy) {
+    const double absent = std::numeric_limits<double>::quiet_NaN();
+    const bool has_margin = pair_loss_.kind() != LossKind::kSft;
     Evaluation result;
     for (const std::vector<int>& pairs : batch.pairs) {
-      double loss = 0.0;
+      const auto count = static_cast<double>(pairs.size());
+      std::vector<double> losses;
+      double sum = 0.0;
       double num_right = 0.0;
       for (const int pair : pairs) {
-        const PairValues values =
-            pair_values(pair, policy != nullptr ? &policy->at(index_.unit(pair)) : nullptr);
-        loss += softplus(-options_.beta * values.h) + options_.nll_weight * values.chosen_nll;
-        num_right += values.h > 0.0 ? 1.0 : 0.0;
+        const PairLoss pair_loss = loss_of(pair, policy);
+        losses.push_back(pair_loss.loss);
+        sum += pair_loss.loss;
+        num_right += pair_loss.margin > 0.0 ? 1.0 : 0.0;
       }
-      const auto count = static_cast<double>(pairs.size());
-      const double absent = std::numeric_limits<double>::quiet_NaN();
-      result.loss.push_back(pairs.empty() ? absent : loss / count);
-      result.accuracy.push_back(pairs.empty() ? absent : num_right / count);
+      double squares = 0.0;
+      for (const double loss : losses) {
+        squares += (loss - sum / count) * (loss - sum / count);
+      }
+      result.loss.push_back(pairs.empty() ? absent : sum / count);
+      result.accuracy.push_back(pairs.empty() || !has_margin ? absent : num_right / count);
       result.num_pairs.push_back(static_cast<int>(pairs.size()));
+      result.loss_variance.push_back(pairs.size() < 2 ? absent : squares / (count - 1.0));
     }
     return result;
   }
 
   const model::LanguageModel& model_;
+  PreferenceLoss pair_loss_;
   SequenceIndex index_;
   int num_objectives_;
-  DpoOptions options_;
   PassLimits limits_;
+  at::Tensor reference_adapter_;  ///< [P]; undefined: the base model
   std::map<Unit, LogProbs> reference_;
 };
 
@@ -278,9 +284,10 @@ std::unique_ptr<ObjectiveSet> make_preference_objectives(const model::LanguageMo
                                                          const data::TokenData& data,
                                                          int num_objectives,
                                                          const DpoOptions& options,
-                                                         int max_sequences, int max_tokens) {
+                                                         int max_sequences, int max_tokens,
+                                                         std::span<const float> reference) {
   return std::make_unique<PreferenceObjectives>(model, data, num_objectives, options,
-                                                PassLimits{max_sequences, max_tokens});
+                                                PassLimits{max_sequences, max_tokens}, reference);
 }
 
 }  // namespace apo::objective

@@ -10,28 +10,36 @@
 
 namespace apo::objective {
 
-SequenceIndex::SequenceIndex(const data::TokenData& data) {
-  struct Less {
-    bool operator()(const model::Sequence& a, const model::Sequence& b) const {
-      if (!std::ranges::equal(a.response, b.response)) {
-        return std::ranges::lexicographical_compare(a.response, b.response);
-      }
-      return std::ranges::lexicographical_compare(a.prompt, b.prompt);
-    }
-  };
-  std::map<model::Sequence, int, Less> known;
-  const auto number_of = [&](const std::vector<std::int32_t>& prompt,
+bool SequenceIndex::Less::operator()(const model::Sequence& a, const model::Sequence& b) const {
+  if (!std::ranges::equal(a.response, b.response)) {
+    return std::ranges::lexicographical_compare(a.response, b.response);
+  }
+  return std::ranges::lexicographical_compare(a.prompt, b.prompt);
+}
+
+SequenceIndex::SequenceIndex(const data::TokenData& data, Responses responses)
+    : data_(data), responses_(responses) {
+  extend();
+}
+
+int SequenceIndex::number_of(const std::vector<std::int32_t>& prompt,
                              const std::vector<std::int32_t>& response) {
-    const model::Sequence sequence{prompt, response};
-    const auto [entry, is_new] = known.emplace(sequence, static_cast<int>(sequences_.size()));
-    if (is_new) {
-      sequences_.push_back(sequence);
-    }
-    return entry->second;
-  };
-  for (const data::TokenPair& pair : data.pairs) {
-    chosen_.push_back(pair.usable() ? number_of(pair.prompt, pair.chosen) : -1);
-    rejected_.push_back(pair.usable() ? number_of(pair.prompt, pair.rejected) : -1);
+  const model::Sequence sequence{prompt, response};
+  const auto [entry, is_new] = known_.emplace(sequence, static_cast<int>(sequences_.size()));
+  if (is_new) {
+    sequences_.push_back(sequence);
+  }
+  return entry->second;
+}
+
+void SequenceIndex::extend() {
+  const bool chosen_alone = responses_ == Responses::kChosen;
+  for (std::size_t i = chosen_.size(); i < data_.pairs.size(); ++i) {
+    const data::TokenPair& pair = data_.pairs[i];
+    const bool usable = chosen_alone ? !pair.chosen.empty() : pair.usable();
+    chosen_.push_back(usable ? number_of(pair.prompt, pair.chosen) : -1);
+    rejected_.push_back(usable && !chosen_alone ? number_of(pair.prompt, pair.rejected)
+                                                : chosen_.back());
   }
 }
 

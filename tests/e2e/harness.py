@@ -1,5 +1,6 @@
 """Starts the program for the whole-run tests. Usage: SUITE_test.py APO SOURCE_DIR MPIEXEC."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -7,6 +8,9 @@ import subprocess
 import sys
 import tempfile
 import unittest
+
+import h5py
+import numpy as np
 
 APO, SOURCE, MPIEXEC = (pathlib.Path(p) for p in sys.argv[1:4])
 
@@ -48,6 +52,25 @@ def run_words(out, settings=None, config="configs/quickstart.ini"):
     return ["run", "-c", config, "--out", str(out), *options({**SHORT, **(settings or {})})]
 
 
+# Wall-clock measurements and what names the machine's state differ from run to run.
+TIMES = ("seconds", "seconds_clients", "seconds_reduction")
+PLACEMENT = ("clusters/team", "clusters/team_ranks")
+
+
+def datasets(path):
+    found = {}
+    with h5py.File(path) as file:
+        file.visititems(lambda name, item: found.__setitem__(name, item[()])
+                        if isinstance(item, h5py.Dataset) else None)
+    return {name: value for name, value in found.items()
+            if name.split("/")[-1] not in TIMES and name not in PLACEMENT}
+
+
+def adapters(out):
+    return {str(p.relative_to(out)): p.read_bytes()
+            for p in sorted(out.glob("adapters/*/adapter_model.safetensors"))}
+
+
 class Case(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -56,6 +79,19 @@ class Case(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         shutil.rmtree(cls.scratch)
+
+    def assert_same_run(self, one, other):
+        """Numbers of run.h5, adapter bytes and metrics are equal, times aside."""
+        a, b = datasets(one / "run.h5"), datasets(other / "run.h5")
+        self.assertEqual(set(a), set(b))
+        for name in a:
+            self.assertTrue(np.array_equal(a[name], b[name], equal_nan=a[name].dtype.kind == "f"),
+                            name)
+        self.assertEqual(adapters(one), adapters(other))
+        lines = lambda out: [
+            {k: v for k, v in json.loads(line).items() if k not in TIMES}
+            for line in (out / "metrics.jsonl").read_text().splitlines()]
+        self.assertEqual(lines(one), lines(other))
 
 
 def main():

@@ -43,6 +43,7 @@ FOREIGN = [
     (r"(hdf5|hdf5_hl|H5.*)\.h", {"store"}, False),
     (r"glpk\.h", {"direction"}, False),
     (r"pagmo/.*", {"metrics"}, False),
+    (r"Eigen/.*", {"federation"}, False),  # compression and weights of the comparison methods
     (r"boost/math/.*", {"metrics"}, False),  # quantiles for confidence intervals
     (r"boost/.*", {"config", "cli"}, False),
     (r"oniguruma\.h", {"text"}, False),

@@ -23,6 +23,7 @@ namespace apo::config {
 
 struct RunConfig {
   methods::MethodOptions method;
+  objective::AnalyticOptions analytic;
   model::ModelOptions model;
   model::LoraOptions lora;
   data::DataOptions data;
@@ -32,7 +33,11 @@ struct RunConfig {
   federation::Phase1Options phase1;
   federation::Phase2Options phase2;
   federation::AdaptOptions adapt;
+  federation::BaselineOptions baseline;
+  federation::MonitorOptions monitor;
   methods::EvaluateOptions evaluate;
+  methods::FspoOptions fspo;
+  methods::DittoOptions ditto;
   store::CheckpointOptions checkpoint;
   comm::RuntimeOptions runtime;
 };

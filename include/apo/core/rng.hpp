@@ -25,6 +25,11 @@ enum class Purpose : std::uint32_t {
   kDemo = 10,
   kPretraining = 11,
   kTest = 12,
+  kAnalytic = 13,
+  kDirection = 14,
+  kSchemeInit = 15,
+  kMonteCarlo = 16,
+  kDitto = 17,
 };
 
 /// Key of one stream. a, b, c are whatever the purpose needs, by convention cluster, round, client.

@@ -24,12 +24,24 @@ struct LocalOptions {
   std::string optimizer = "adamw";  ///< adamw (state new in every call) | sgd
   double clip = 0.0;                ///< norm of d; 0: none. Ignored with sgd
   bool force_balancing = false;     ///< LP (5) instead of (4)
+  /// Pairs of the pool that each step draws anew, without replacement, instead of batches of the
+  /// whole pool (adapt.samples = fresh); 0: off.
+  int fresh_shots = 0;
+  bool was_uniform = false;  ///< mode of the client's last step (direction.beta_hysteresis)
+  bool keep_first = false;   ///< keep what the theory monitor needs of the first step
+};
+
+/// The first step at the common start: what the theory monitor reads.
+struct FirstStep {
+  std::vector<float> gradients;  ///< [m, P]
+  direction::Direction direction;
 };
 
 struct LocalResult {
   std::vector<float> parameters;  ///< [P] after the last step
   std::vector<StepRecord> steps;
   bool finite = true;  ///< false: a loss or gradient was not finite; parameters are the start's
+  FirstStep first;     ///< empty unless options.keep_first and all objectives were present
 };
 
 /// Trains `client` from `start` on `pool`.
@@ -50,14 +62,24 @@ struct LocalResult {
 /// Gram matrix of m gradients, float64 accumulation, symmetric. @param gradients  [m, P] row-major
 [[nodiscard]] std::vector<double> gram_matrix(std::span<const float> gradients, int m);
 
-/// d = sum_j mu_j g_j. @param[out] direction  [P]
-void combine(std::span<const float> gradients, std::span<const double> mu,
+/// d = sum_j weight_j g_j. @param[out] direction  [P]
+void combine(std::span<const float> gradients, std::span<const double> weight,
              std::span<float> direction);
+
+/// What a solver is told beside losses, Gram matrix and preference.
+struct SolveOptions {
+  bool force_balancing = false;
+  bool was_uniform = false;
+  std::uint64_t random_key = 0;
+};
 
 /// Solves for mu over the objectives that are present (preference renormalised on them) and fills
 /// the record's fields; absent objectives get mu = 0.
-void solve_direction(direction::DirectionSolver& solver, const objective::Evaluation& evaluation,
-                     std::span<const double> gram, std::span<const double> preference,
-                     bool force_balancing, StepRecord& record);
+/// @return the solution over the present objectives
+direction::Direction solve_direction(direction::DirectionSolver& solver,
+                                     const objective::Evaluation& evaluation,
+                                     std::span<const double> gram,
+                                     std::span<const double> preference,
+                                     const SolveOptions& options, StepRecord& record);
 
 }  // namespace apo::federation

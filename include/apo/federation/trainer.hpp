@@ -18,6 +18,7 @@
 #include "apo/federation/options.hpp"
 #include "apo/federation/placement.hpp"
 #include "apo/federation/records.hpp"
+#include "apo/federation/round_scheme.hpp"
 #include "apo/objective/objective_set.hpp"
 
 namespace apo::federation {
@@ -30,6 +31,9 @@ struct TrainingGroup {
 struct TrainingOptions {
   Phase1Options phase1;
   Phase2Options phase2;  ///< rounds = 0: no Phase II
+  BaselineOptions baseline;
+  MonitorOptions monitor;
+  std::string scheme = "local_steps";  ///< of Phase I: local_steps, or a baseline's name
   direction::DirectionOptions direction;
   std::uint64_t seed = 0;
   bool ordered_reduction = true;
@@ -40,7 +44,9 @@ struct TrainingOptions {
 /// Everything that the rest of a run depends on; complete on every rank after synchronisation.
 struct TrainingState {
   int phase1_rounds = 0;                       ///< rounds done
-  std::vector<std::vector<float>> parameters;  ///< [b][P] Phase I
+  std::vector<std::vector<float>> parameters;  ///< [b][P] Phase I; P of the scheme
+  std::vector<std::vector<double>> memory;     ///< [b] what the scheme keeps between rounds
+  std::vector<std::int8_t> was_uniform;        ///< [N] mode of each client's last Phase I step
   /// [variants][b][P]: Phase I adapters at the start rounds reached so far, in start_rounds order.
   std::vector<std::vector<std::vector<float>>> starts;
   int variant = 0;                       ///< Phase II variant under way
@@ -81,12 +87,15 @@ class Trainer {
   /// Phase I rounds that Phase II (or the evaluation) starts from.
   [[nodiscard]] const std::vector<int>& start_rounds() const { return start_rounds_; }
   [[nodiscard]] const Placement& placement() const { return placement_; }
-  /// Final adapters of one variant, [b][P].
+  /// Final parameters of one variant, [b][P of the scheme].
   [[nodiscard]] const std::vector<std::vector<float>>& final_parameters(int variant) const;
+  /// The adapter, [P], that a client is given by cluster `cluster`, adaptation aside.
+  [[nodiscard]] std::vector<float> personal(const data::Client& client, int variant,
+                                            int cluster) const;
   [[nodiscard]] int total_rounds() const;
 
  private:
-  struct Round {  // what is done in one round of one cluster
+  struct Round {  // what is done in one round of all clusters
     Phase phase;
     int start_round;
     int round;
@@ -94,13 +103,14 @@ class Trainer {
     double learning_rate;
   };
 
-  [[nodiscard]] RoundReport run_round(const Round& round, int cluster,
-                                      std::vector<float>& parameters);
-  void reduce_updates(const std::vector<std::vector<float>>& updates,
-                      const std::vector<double>& weights, std::vector<double>& sum);
+  [[nodiscard]] RoundPlan plan_of(const Round& round, int cluster) const;
+  [[nodiscard]] RoundResources resources();
+  [[nodiscard]] RoundReport run_meta_round(const RoundPlan& plan, std::vector<float>& parameters);
+  void remember_modes(const RoundReport& report);
   void run_all_clusters(const Round& round, std::vector<std::vector<float>>& parameters,
                         RoundObserver& observer);
   void synchronise(std::vector<std::vector<float>>& parameters);
+  void synchronise_memory();
   void begin_variant();
 
   comm::World& world_;
@@ -113,6 +123,7 @@ class Trainer {
   Placement placement_;
   comm::ClusterCommunicator team_;
   std::unique_ptr<direction::DirectionSolver> solver_;
+  std::unique_ptr<RoundScheme> scheme_;
   TrainingState state_;
 };
 

@@ -4,7 +4,7 @@
 /// What an adapter is worth to one test client: held-out losses, and rewards of sampled responses.
 
 #include <cstdint>
-#include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +13,7 @@
 #include "apo/data/partition.hpp"
 #include "apo/methods/options.hpp"
 #include "apo/model/language_model.hpp"
+#include "apo/objective/analytic_task.hpp"
 #include "apo/objective/objective_set.hpp"
 #include "apo/reward/reward_model.hpp"
 #include "apo/text/chat_template.hpp"
@@ -40,7 +41,20 @@ struct EvaluationKey {
 [[nodiscard]] Table summary_table(int num_objectives);
 [[nodiscard]] Table response_table(int num_objectives);
 
-/// Everything evaluation reads; references must outlive the Evaluator.
+/// What an adapter is worth to a test client.
+class Evaluator {
+ public:
+  virtual ~Evaluator() = default;
+
+  /// Appends one row to `summary`, and one per response (if any) to `responses`.
+  /// @param adapter   [P]; empty: adapter off
+  /// @param sample    false: losses only, reward columns NaN
+  virtual void evaluate(const data::Client& client, std::span<const float> adapter,
+                        const EvaluationKey& key, bool sample, Table& summary,
+                        Table& responses) = 0;
+};
+
+/// What the evaluation of a language model reads; references must outlive the Evaluator.
 struct EvaluationInputs {
   const data::PreferenceData& data;
   const model::LanguageModel& model;
@@ -50,31 +64,16 @@ struct EvaluationInputs {
   reward::RewardModel* reward = nullptr;  ///< null: losses only
 };
 
-class Evaluator {
- public:
-  Evaluator(const EvaluationInputs& inputs, const EvaluateOptions& options, std::uint64_t seed);
+/// Held-out losses and, with a reward model, sampled responses: with numbers that depend on (seed,
+/// client, prompt, sample) alone, so that two methods, or before and after, answer the same prompts
+/// with the same randomness.
+[[nodiscard]] std::unique_ptr<Evaluator> make_language_evaluator(const EvaluationInputs& inputs,
+                                                                 const EvaluateOptions& options,
+                                                                 std::uint64_t seed);
 
-  /// Appends one row to `summary`, and one per response to `responses`.
-  ///
-  /// Responses are sampled with numbers that depend on (seed, client, prompt, sample) alone: two
-  /// methods, or before and after, answer the same prompts with the same randomness.
-  ///
-  /// @param adapter   [P]; empty: adapter off
-  /// @param sample    false: losses only, reward columns NaN
-  void evaluate(const data::Client& client, std::span<const float> adapter,
-                const EvaluationKey& key, bool sample, Table& summary, Table& responses);
-
- private:
-  struct Prompt {
-    std::vector<text::Turn> turns;
-    std::vector<std::int32_t> ids;
-    std::string rendered;
-  };
-  [[nodiscard]] std::vector<Prompt> prompts_of(const data::Client& client) const;
-
-  EvaluationInputs inputs_;
-  EvaluateOptions options_;
-  std::uint64_t seed_;
-};
+/// Losses against the client's own Pareto point: solution_j = exp(-l_j) (algorithms.md 4.1).
+/// @param task, objectives  must outlive the result
+[[nodiscard]] std::unique_ptr<Evaluator> make_analytic_evaluator(
+    const objective::AnalyticTask& task, objective::ObjectiveSet& objectives);
 
 }  // namespace apo::methods

@@ -5,6 +5,7 @@
 /// adjustment, cluster (spec algorithms.md, section 2).
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "apo/clustering/clustering.hpp"
@@ -26,6 +27,7 @@ struct ClientSummary {
   std::vector<double> adjustment;  ///< A, [m]
   double distance = 0.0;           ///< to the centroid
   double margin = 0.0;             ///< test clients: second smallest distance minus smallest
+  int preference_cluster = 0;      ///< cluster of the nearest preference centroid (HC's choice)
 };
 
 struct Population {
@@ -33,11 +35,13 @@ struct Population {
   std::vector<ClientSummary> clients;  ///< all clients, by id
 };
 
-/// Losses of the reference policy for every client: training clients on all their pairs, test
-/// clients on what they may adapt on. Each rank computes a block of clients; all ranks get all.
+/// Losses at w_ref for every client: training clients on all their pairs, test clients on what they
+/// may adapt on. Each rank computes a block of clients; all ranks get all.
+/// @param reference  w_ref, [P]; empty: the reference policy itself
 /// @return [N][m], NaN where a client lacks an objective
 [[nodiscard]] std::vector<std::vector<double>> reference_losses(
-    comm::World& world, const data::Partition& partition, objective::ObjectiveSet& objectives);
+    comm::World& world, const data::Partition& partition, objective::ObjectiveSet& objectives,
+    std::span<const float> reference = {});
 
 /// Clusters the training clients and assigns the test clients. Numbers only; equal on all ranks.
 [[nodiscard]] Population make_population(const data::Partition& partition,

@@ -118,8 +118,9 @@ class Refusals(unittest.TestCase):
             f"{self.ini}:9: unknown key 'phase1.roundz'; did you mean 'phase1.rounds'?",
             f"{self.ini}:10: phase1.batch_size: expected an integer in [1, 100000], found '0'",
             "command line: unknown key 'lora.rnk'; did you mean 'lora.rank'?",
-            "command line: method.name: expected one of apo|fedavg|base, found 'apoo'; did you "
-            "mean 'apo'?",
+            "command line: method.name: expected one of apo|fedavg|firm|server_mgda|fedcmoo|"
+            "fedcmoo_pref|fsmgda|fedmgda_plus|ifca|rewarded_soup|fspo|ditto|base, found 'apoo'; "
+            "did you mean 'apo'?",
         ])
         self.assertFalse(self.out.exists(), "a refused run must leave nothing behind")
 

@@ -18,6 +18,7 @@ Cluster cluster_at(int id, std::vector<int> order, Vector centroid) {
   Cluster cluster;
   cluster.id = ClusterId(id);
   cluster.order = std::move(order);
+  cluster.preference_centroid.assign(centroid.size(), 1.0 / static_cast<double>(centroid.size()));
   cluster.centroid = std::move(centroid);
   return cluster;
 }
@@ -73,6 +74,7 @@ TEST(AssignClient, MembersOfSingletonsComeHome) {
 
 TEST(AssignClient, LongestCommonPrefixWithoutTheSameOrder) {
   Clustering clustering;
+  clustering.method = "bac";
   clustering.clusters = {cluster_at(0, {0, 1, 2}, {0, 0, 0}), cluster_at(1, {1, 0, 2}, {0, 0, 0}),
                          cluster_at(2, {1}, {.1, .1, .1})};
   // Order 1, 2, 0: clusters 1 and 2 share the bottleneck, cluster 1 is nearer.
@@ -95,10 +97,21 @@ TEST(AssignClient, LongestCommonPrefixWithoutTheSameOrder) {
 }
 
 TEST(AssignClient, RefusesBadInput) {
-  EXPECT_THROW(static_cast<void>(assign_client({}, Vector{1, 1}, Vector{.5, .5})), Error);
+  const auto refused = [](const Clustering& clustering, const Vector& loss) {
+    EXPECT_THROW(static_cast<void>(assign_client(clustering, loss, Vector(loss.size(), .25))),
+                 Error);
+  };
   Clustering clustering;
+  clustering.method = "bac";
+  refused(clustering, {1, 1});
   clustering.clusters = {cluster_at(0, {0, 1, 2}, {0, 0, 0})};
-  EXPECT_THROW(static_cast<void>(assign_client(clustering, Vector{1, 1}, Vector{.5, .5})), Error);
+  refused(clustering, {1, 1});
+  EXPECT_EQ(assign_client(clustering, Vector(3, 1.0), Vector(3, .25)).cluster, ClusterId(0));
+  clustering.method = "guess";
+  refused(clustering, {1, 1, 1});
+  clustering.method = "bac";
+  clustering.clusters[0].preference_centroid.clear();
+  refused(clustering, {1, 1, 1});
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <set>
 
+#include "partition_checks.hpp"
 #include "random_points.hpp"
 #include <gtest/gtest.h>
 
@@ -15,74 +15,12 @@ namespace {
 
 using test::budget_of;
 using test::draw_points;
+using test::expect_partition;
+using test::num_orders;
+using test::refines;
+using test::scatter;
 using Vector = std::vector<double>;
 using Order = std::vector<int>;
-
-std::size_t num_orders(const std::vector<Point>& points) {
-  std::set<Order> orders;
-  for (const Point& point : points) {
-    orders.insert(bottleneck_order(point.loss, point.preference));
-  }
-  return orders.size();
-}
-
-/// sum_i W_i ||A_i - centroid of i's cluster||^2, from scratch.
-double scatter(const std::vector<Point>& points, const Clustering& found) {
-  std::map<ClusterId, std::pair<double, Vector>> sums;
-  std::vector<Vector> adjustment;
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    adjustment.push_back(balance(points[i].loss, points[i].preference).adjustment);
-    auto& [weight, sum] = sums[found.assignment[i]];
-    sum.resize(adjustment[i].size(), 0.0);
-    weight += points[i].weight;
-    for (std::size_t j = 0; j < sum.size(); ++j) {
-      sum[j] += points[i].weight * adjustment[i][j];
-    }
-  }
-  double total = 0.0;
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    const auto& [weight, sum] = sums[found.assignment[i]];
-    for (std::size_t j = 0; j < sum.size(); ++j) {
-      const double difference = adjustment[i][j] - sum[j] / weight;
-      total += points[i].weight * difference * difference;
-    }
-  }
-  return total;
-}
-
-void expect_partition(const std::vector<Point>& points, const Clustering& found) {
-  std::multiset<ClientId> members;
-  for (std::size_t n = 0; n < found.clusters.size(); ++n) {
-    const Cluster& cluster = found.clusters[n];
-    EXPECT_EQ(cluster.id.index(), n);
-    EXPECT_FALSE(cluster.members.empty());
-    EXPECT_TRUE(std::is_sorted(cluster.members.begin(), cluster.members.end()));
-    members.insert(cluster.members.begin(), cluster.members.end());
-    if (n > 0) {
-      const Cluster& before = found.clusters[n - 1];
-      EXPECT_LT(std::tie(before.order, before.members.front()),
-                std::tie(cluster.order, cluster.members.front()));
-    }
-  }
-  EXPECT_EQ(members.size(), points.size());
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    EXPECT_EQ(members.count(points[i].client), 1U);
-    const auto& home = found.clusters.at(found.assignment[i].index()).members;
-    EXPECT_TRUE(std::binary_search(home.begin(), home.end(), points[i].client));
-  }
-}
-
-/// Whether every cluster of `fine` lies in one cluster of `coarse`.
-bool refines(const Clustering& fine, const Clustering& coarse) {
-  std::map<ClusterId, ClusterId> home;
-  for (std::size_t i = 0; i < fine.assignment.size(); ++i) {
-    const auto [place, fresh] = home.emplace(fine.assignment[i], coarse.assignment[i]);
-    if (!fresh && place->second != coarse.assignment[i]) {
-      return false;
-    }
-  }
-  return true;
-}
 
 TEST(Bac, EveryBudgetIsMetAndCutsAreNested) {
   for (const int m : {2, 3, 4}) {
@@ -159,15 +97,7 @@ TEST(Bac, OrderOfThePointsDoesNotMatter) {
     auto shuffled = points;
     rng.shuffle(std::span(shuffled));
     const Clustering second = cluster_clients(shuffled, budget_of(budget));
-    ASSERT_EQ(first.clusters.size(), second.clusters.size());
-    for (std::size_t n = 0; n < first.clusters.size(); ++n) {
-      EXPECT_EQ(first.clusters[n].members, second.clusters[n].members);
-      EXPECT_EQ(first.clusters[n].centroid, second.clusters[n].centroid);
-      EXPECT_EQ(first.clusters[n].order, second.clusters[n].order);
-    }
-    for (std::size_t k = 0; k < first.dendrogram.size(); ++k) {
-      EXPECT_EQ(first.dendrogram[k].height, second.dendrogram[k].height);
-    }
+    test::expect_same(first, second);
     for (std::size_t i = 0; i < points.size(); ++i) {
       EXPECT_EQ(second.assignment[i], first.assignment[shuffled[i].client.index()]);
       EXPECT_EQ(second.adjustment[i], first.adjustment[shuffled[i].client.index()]);
@@ -237,91 +167,6 @@ TEST(Bac, DuplicatesAreNotSplit) {
   EXPECT_EQ(cluster_clients(repeated, budget_of(4)).clusters.size(), 1U);
 }
 
-/// Clients with a chosen bottleneck order.
-Point ordered(int client, const Order& order, double spread = 0.0) {
-  Point point;
-  point.client = ClientId(client);
-  point.preference.assign(order.size(), 1.0 / static_cast<double>(order.size()));
-  point.loss.resize(order.size());
-  double level = 2.0 + spread;
-  for (const int objective : order) {
-    point.loss[static_cast<std::size_t>(objective)] = level;
-    level *= 0.5;
-  }
-  return point;
-}
-
-TEST(Bac, MergesOrdersByLongestCommonPrefix) {
-  const std::vector<Point> points{ordered(0, {0, 1, 2, 3}), ordered(1, {0, 1, 3, 2}),
-                                  ordered(2, {0, 2, 1, 3}), ordered(3, {3, 2, 1, 0}),
-                                  ordered(4, {3, 2, 0, 1})};
-  const Clustering four = cluster_clients(points, budget_of(4));
-  ASSERT_EQ(four.clusters.size(), 4U);
-  std::set<Order> prefixes;
-  for (const Cluster& cluster : four.clusters) {
-    EXPECT_FALSE(cluster.bottleneck_mixed);
-    prefixes.insert(cluster.order);
-  }
-  EXPECT_TRUE(prefixes.contains(Order{0, 1}) || prefixes.contains(Order{3, 2}));
-
-  const Clustering three = cluster_clients(points, budget_of(3));
-  ASSERT_EQ(three.clusters.size(), 3U);
-  EXPECT_EQ(three.clusters[0].order, (Order{0, 1}));
-  EXPECT_EQ(three.clusters[1].order, (Order{0, 2, 1, 3}));
-  EXPECT_EQ(three.clusters[2].order, (Order{3, 2}));
-
-  const Clustering two = cluster_clients(points, budget_of(2));
-  EXPECT_EQ(two.clusters[0].order, (Order{0}));
-  EXPECT_EQ(two.clusters[0].members.size(), 3U);
-  EXPECT_EQ(two.clusters[1].order, (Order{3, 2}));
-  EXPECT_FALSE(two.clusters[0].bottleneck_mixed);
-
-  const Clustering one = cluster_clients(points, budget_of(1));
-  EXPECT_TRUE(one.clusters[0].order.empty());
-  EXPECT_TRUE(one.clusters[0].bottleneck_mixed);
-  EXPECT_EQ(one.warning, "");
-  EXPECT_EQ(one.dendrogram.size(), 4U);
-  EXPECT_TRUE(std::isinf(one.dendrogram.front().height));
-
-  const Clustering raised = cluster_clients(points, budget_of(2, "raise"));
-  EXPECT_EQ(raised.clusters.size(), 5U);
-  EXPECT_EQ(raised.requested, 2);
-  EXPECT_NE(raised.warning.find("raised to 5"), std::string::npos) << raised.warning;
-}
-
-TEST(Bac, EqualPrefixesMergeByWardCost) {
-  // Two pairs share a prefix of one; the pair {2, 3} is nearer in A than {0, 1}.
-  std::vector<Point> points{ordered(0, {0, 1, 2}, 9.0), ordered(1, {0, 2, 1}, 9.0),
-                            ordered(2, {1, 0, 2}), ordered(3, {1, 2, 0})};
-  points[2].loss = {1.0, 1.2, 0.99};
-  points[3].loss = {0.99, 1.2, 1.0};
-  const Clustering found = cluster_clients(points, budget_of(3));
-  ASSERT_EQ(found.clusters.size(), 3U);
-  EXPECT_EQ(found.clusters[0].order, (Order{0, 1, 2}));
-  EXPECT_EQ(found.clusters[1].order, (Order{0, 2, 1}));
-  EXPECT_EQ(found.clusters[2].order, (Order{1}));
-  // Weights count: a light pair is cheaper to merge.
-  points[0].weight = points[1].weight = 1e-9;
-  EXPECT_EQ(cluster_clients(points, budget_of(3)).clusters[0].order, (Order{0}));
-}
-
-TEST(Bac, WeightsPullTheCentroid) {
-  std::vector<Point> points{ordered(3, {0, 1}), ordered(9, {0, 1}, 1.0)};
-  points[0].weight = 3.0;
-  const Clustering found = cluster_clients(points, budget_of(1));
-  ASSERT_EQ(found.clusters.size(), 1U);
-  const Vector a = balance(points[0].loss, points[0].preference).adjustment;
-  const Vector b = balance(points[1].loss, points[1].preference).adjustment;
-  double squared = 0.0;
-  for (std::size_t j = 0; j < 2; ++j) {
-    EXPECT_NEAR(found.clusters[0].centroid[j], .75 * a[j] + .25 * b[j], 1e-16);
-    squared += (a[j] - b[j]) * (a[j] - b[j]);
-  }
-  EXPECT_NEAR(found.dendrogram[0].height, .75 * squared, 1e-16);
-  EXPECT_NEAR(found.clusters[0].adjustment_variance, .75 * .25 * squared, 1e-16);
-  EXPECT_EQ(found.clusters[0].weight, 4.0);
-}
-
 TEST(Bac, MethodNoneIsOneCluster) {
   const auto points = draw_points(48, 12, 3);
   ClusteringOptions options;
@@ -344,9 +189,34 @@ TEST(Bac, OneClientOneObjective) {
 
 TEST(Bac, ThousandsOfClients) {
   const auto points = draw_points(49, 3000, 3);
-  const Clustering found = cluster_clients(points, budget_of(64));
-  EXPECT_EQ(found.clusters.size(), 64U);
-  expect_partition(points, found);
+  Clustering coarser;
+  double last_scatter = 0.0;
+  for (const int budget : {1, 2, 6, 7, 64, 500, 2999, 3000}) {
+    const Clustering found = cluster_clients(points, budget_of(budget));
+    EXPECT_EQ(static_cast<int>(found.clusters.size()), budget);
+    expect_partition(points, found);
+    const double now = scatter(points, found);
+    if (budget > 1) {
+      EXPECT_TRUE(refines(found, coarser));
+      EXPECT_LE(now, last_scatter * (1 + 1e-12));
+    }
+    coarser = found;
+    last_scatter = now;
+  }
+}
+
+/// Every split of a Ward tree lowers the scatter by the height of the node that it splits.
+TEST(Bac, ASplitLowersTheScatterByItsHeight) {
+  const auto points = draw_points(52, 35, 3);
+  const auto groups = static_cast<int>(num_orders(points));
+  Clustering coarser = cluster_clients(points, budget_of(groups));
+  for (int budget = groups + 1; budget <= 35; ++budget) {
+    const Clustering found = cluster_clients(points, budget_of(budget));
+    const auto undone = static_cast<std::size_t>(35 - budget);  // the highest finite one left
+    EXPECT_NEAR(scatter(points, coarser) - scatter(points, found), found.dendrogram[undone].height,
+                1e-12 * scatter(points, cluster_clients(points, budget_of(1))));
+    coarser = found;
+  }
 }
 
 TEST(Bac, RefusesBadInput) {
@@ -368,9 +238,16 @@ TEST(Bac, RefusesBadInput) {
   bad = good;
   bad[0].weight = 0.0;
   refused(bad, budget_of(1));
-  ClusteringOptions options;
-  options.method = "guess";
-  refused(good, options);
+  bad = good;
+  bad[0].client = ClientId();
+  refused(bad, budget_of(1));
+  for (const auto field :
+       {&ClusteringOptions::method, &ClusteringOptions::linkage, &ClusteringOptions::weights,
+        &ClusteringOptions::budget_policy, &ClusteringOptions::allocation}) {
+    ClusteringOptions options;
+    options.*field = "guess";
+    refused(good, options);
+  }
 }
 
 }  // namespace

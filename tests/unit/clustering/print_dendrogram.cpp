@@ -1,15 +1,20 @@
-/// Reads "n m budget", then n lines "weight loss[m] preference[m]"; prints the merges
-/// "left right height weight", a line "labels", and the cluster of each point.
+/// print_dendrogram [METHOD LINKAGE]: reads "n m budget", then n lines
+/// "weight loss[m] preference[m]"; prints the merges "left right height weight", a line "labels",
+/// and the cluster of each point.
 
 #include <cstdio>
 #include <iostream>
 
 #include "apo/clustering/clustering.hpp"
 
-int main() {
+int main(int argc, char** argv) {
   int n = 0;
   int m = 0;
   apo::clustering::ClusteringOptions options;
+  if (argc == 3) {
+    options.method = argv[1];
+    options.linkage = argv[2];
+  }
   std::cin >> n >> m >> options.budget;
   std::vector<apo::clustering::Point> points(static_cast<std::size_t>(n));
   for (int i = 0; i < n; ++i) {

@@ -85,7 +85,12 @@ TEST(ApoLpRandom, TwoObjectivesClosedForm) {
       }
     }
     const double t = lp.objective[0] > lp.objective[1] ? high : low;
-    EXPECT_NEAR(solver->solve(problem_of(x)).mu[0], t, 1e-11) << k;
+    const Direction found = solver->solve(problem_of(x));
+    EXPECT_NEAR(found.mu[0], t, 1e-11) << k;
+    // closed form = enumeration = simplex method
+    const double value = t * lp.objective[0] + (1.0 - t) * lp.objective[1];
+    EXPECT_NEAR(value, test::best_vertex_value(x, lp), 1e-10 * lp.scale) << k;
+    EXPECT_NEAR(value, test::dot(lp.objective.data(), found.mu.data(), 2), 1e-10 * lp.scale) << k;
   }
 }
 
@@ -96,14 +101,14 @@ TEST(ApoLpRandom, ScaleOfTheGramDoesNotMatter) {
     const Instance x =
         test::draw(rng, 2 + k % 4, kEnsembles[static_cast<std::size_t>(k / 4 % 3)], false);
     const Direction found = solver->solve(problem_of(x));
-    for (const double factor : {3.7e-13, 7.1e9}) {
+    for (const double factor : {3.7e-13, 7.1e9, 0x1p-60}) {
       Instance scaled = x;
       for (double& c : scaled.gram) {
         c *= factor;
       }
       const Direction other = solver->solve(problem_of(scaled));
       for (std::size_t j = 0; j < x.loss.size(); ++j) {
-        EXPECT_NEAR(other.mu[j], found.mu[j], 1e-11) << k;
+        EXPECT_NEAR(other.mu[j], found.mu[j], 1e-12) << k;
       }
       EXPECT_NEAR(other.gamma / factor, found.gamma, 1e-11 * std::abs(x.gram[0]) + 1e-11);
     }

@@ -1,5 +1,6 @@
 #include "apo/core/balance.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -62,7 +63,7 @@ TEST(Balance, IdentitiesOnRandomData) {
       shares += b.share[j];
       bottleneck = b.share[j] > b.share[bottleneck] ? j : bottleneck;
     }
-    EXPECT_NEAR(orthogonality, 0.0, 1e-13);
+    EXPECT_NEAR(orthogonality, 0.0, 1e-12);  // identity 1
     EXPECT_NEAR(shares, 1.0, 1e-14);
     EXPECT_GE(b.uniformity, 0.0);
     EXPECT_LE(b.uniformity, std::log(static_cast<double>(m)));
@@ -104,6 +105,49 @@ TEST(Balance, DerivativesAgainstCentralDifferences) {
   }
 }
 
+TEST(Balance, UniformityFallsAlongTheBalancingDirection) {
+  // Identity 2 through w: l_j(w) = b_j + |w - c_j|^2 / 2, d_bal = G A, and along -d the derivative
+  // of beta is -d'd_bal / Z.
+  CounterRng rng({.seed = 4});
+  constexpr std::size_t kDimension = 5;
+  for (int k = 0; k < 200; ++k) {
+    const std::size_t m = 2 + static_cast<std::size_t>(k % 4);
+    const auto [offset, preference] = draw(rng, static_cast<int>(m));
+    std::vector<Vector> centre(m, Vector(kDimension));
+    Vector w(kDimension);
+    Vector d(kDimension);
+    for (std::size_t p = 0; p < kDimension; ++p) {
+      w[p] = rng.normal();
+      d[p] = rng.normal();
+      for (Vector& c : centre) {
+        c[p] = rng.normal();
+      }
+    }
+    const auto losses = [&, &base = offset](double eta) {
+      Vector loss = base;
+      for (std::size_t j = 0; j < m; ++j) {
+        for (std::size_t p = 0; p < kDimension; ++p) {
+          const double x = w[p] - eta * d[p] - centre[j][p];
+          loss[j] += .5 * x * x;
+        }
+      }
+      return loss;
+    };
+    const Balance b = balance(losses(0.0), preference);
+    double slope = 0.0;  // d'd_bal
+    for (std::size_t j = 0; j < m; ++j) {
+      for (std::size_t p = 0; p < kDimension; ++p) {
+        slope += d[p] * b.adjustment[j] * (w[p] - centre[j][p]);
+      }
+    }
+    const double h = 1e-5;
+    const double difference =
+        (balance(losses(h), preference).uniformity - balance(losses(-h), preference).uniformity) /
+        (2.0 * h);
+    EXPECT_NEAR(difference, -slope / b.z, 1e-8) << k;
+  }
+}
+
 TEST(Balance, NearBalance) {
   CounterRng rng({.seed = 3});
   for (int k = 0; k < 200; ++k) {
@@ -114,12 +158,19 @@ TEST(Balance, NearBalance) {
     }
     const Balance b = balance(loss, preference);
     double squared = 0.0;
+    double adjustment = 0.0;
+    double largest = 0.0;
     for (std::size_t j = 0; j < m; ++j) {
       const double x = static_cast<double>(m) * b.share[j] - 1.0;
       squared += x * x;
+      adjustment += b.adjustment[j] * b.adjustment[j];
+      largest = std::max(largest, preference[j]);
       EXPECT_NEAR(b.adjustment[j], preference[j] * x, 1e-6);
     }
     EXPECT_NEAR(b.uniformity, squared / (2.0 * static_cast<double>(m)), 1e-11);
+    // ||A|| <= lambda_max sqrt(2 m beta), up to the next order
+    EXPECT_LE(std::sqrt(adjustment),
+              largest * std::sqrt(2.0 * static_cast<double>(m) * b.uniformity) * (1.0 + 1e-3));
   }
 }
 

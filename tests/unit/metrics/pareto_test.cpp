@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include <gtest/gtest.h>
@@ -33,6 +34,39 @@ double hypervolume_oracle(const Points& points) {
     volume += __builtin_popcount(mask) % 2 == 1 ? box : -box;
   }
   return volume;
+}
+
+/// WFG: each point adds its box without what the later points, limited to that box, take of it.
+double hypervolume_by_exclusion(const Points& points) {
+  double volume = 0.0;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    double box = 1.0;
+    for (const double side : points[i]) {
+      box *= std::max(0.0, side);
+    }
+    Points limited;
+    for (std::size_t k = i + 1; k < points.size(); ++k) {
+      ScorePoint corner;
+      for (std::size_t j = 0; j < points[i].size(); ++j) {
+        corner.push_back(std::min(points[i][j], points[k][j]));
+      }
+      limited.push_back(std::move(corner));
+    }
+    volume += box - hypervolume_by_exclusion(limited);
+  }
+  return volume;
+}
+
+/// Sweep over the first of two objectives.
+double area_by_sweep(Points points) {
+  std::sort(points.begin(), points.end(), std::greater<>());
+  double area = 0.0;
+  double height = 0.0;
+  for (const ScorePoint& point : points) {
+    area += std::max(0.0, point[0]) * std::max(0.0, point[1] - height);
+    height = std::max(height, point[1]);
+  }
+  return area;
 }
 
 /// Coordinates from a coarse grid now and then, so that some repeat.
@@ -81,20 +115,34 @@ TEST(Hypervolume, EdgeCases) {
   EXPECT_EQ(hypervolume(Points{{-3}}), 0.0);
 }
 
-TEST(Hypervolume, AgreesWithInclusionExclusion) {
+/// The same set with further objectives in which all are 1 has the same volume, computed by another
+/// algorithm: m = 2 by sweep, 3 by HV3D, 4 and more by WFG.
+TEST(Hypervolume, AlgorithmsAgree) {
   CounterRng rng({.seed = 71});
   for (int k = 0; k < 300; ++k) {
     const int m = 2 + k % 5;
-    const Points points = draw(rng, 1 + k % 11, m);
-    const double volume = hypervolume(points);
-    EXPECT_NEAR(volume, hypervolume_oracle(points), 1e-12) << "m=" << m << " k=" << k;
-    // A further objective in which all are 1 changes nothing.
-    Points raised = points;
-    for (ScorePoint& point : raised) {
-      point.push_back(1.0);
+    const Points points = draw(rng, 1 + k % 12, m);
+    const double expected = hypervolume_oracle(points);
+    EXPECT_NEAR(hypervolume_by_exclusion(points), expected, 1e-12);
+    if (m == 2) {
+      EXPECT_NEAR(area_by_sweep(points), expected, 1e-12);
     }
-    EXPECT_NEAR(hypervolume(raised), volume, 1e-12);
-    // Neither do a duplicate and a dominated point.
+    Points raised = points;
+    for (int size = m; size <= 6; ++size) {
+      EXPECT_NEAR(hypervolume(raised), expected, 1e-12) << "m=" << m << " raised to " << size;
+      for (ScorePoint& point : raised) {
+        point.push_back(1.0);
+      }
+    }
+  }
+}
+
+TEST(Hypervolume, SeesTheNondominatedPointsOnly) {
+  CounterRng rng({.seed = 74});
+  for (int k = 0; k < 200; ++k) {
+    const int m = 2 + k % 5;
+    const Points points = draw(rng, 1 + k % 12, m);
+    const double volume = hypervolume(points);
     Points more = points;
     more.push_back(points.front());
     more.push_back(points.back());
@@ -102,8 +150,32 @@ TEST(Hypervolume, AgreesWithInclusionExclusion) {
       score *= .5;
     }
     EXPECT_NEAR(hypervolume(more), volume, 1e-12);
-    more.push_back(draw(rng, 1, m).front());
-    EXPECT_GE(hypervolume(more), volume - 1e-12);
+    Points front;
+    for (const int i : nondominated_front(more)) {
+      front.push_back(more[static_cast<std::size_t>(i)]);
+    }
+    EXPECT_NEAR(hypervolume(front), volume, 1e-12);
+    std::reverse(more.begin(), more.end());
+    EXPECT_NEAR(hypervolume(more), volume, 1e-12) << "order";
+  }
+}
+
+TEST(Hypervolume, NeverShrinksWhenPointsAreAdded) {
+  CounterRng rng({.seed = 75});
+  for (int k = 0; k < 60; ++k) {
+    const Points points = draw(rng, 12, 2 + k % 5);
+    double before = 0.0;
+    for (std::size_t n = 1; n <= points.size(); ++n) {
+      const Points some(points.begin(), points.begin() + static_cast<std::ptrdiff_t>(n));
+      const double volume = hypervolume(some);
+      EXPECT_GE(volume, before - 1e-12);
+      // A point that beats all others on all objectives adds what they leave of its box.
+      Points with_best = some;
+      with_best.emplace_back(points[0].size(), 1.5);
+      EXPECT_NEAR(hypervolume(with_best), std::pow(1.5, static_cast<double>(points[0].size())),
+                  1e-12);
+      before = volume;
+    }
   }
 }
 
@@ -147,8 +219,11 @@ TEST(Igd, PublishedExamples) {
 TEST(Igd, EdgeCases) {
   CounterRng rng({.seed = 73});
   const Points points = draw(rng, 12, 3);
-  EXPECT_EQ(igd(points, points), 0.0);
-  EXPECT_EQ(igd_plus(points, points), 0.0);
+  for (int m = 1; m <= 6; ++m) {
+    const Points set = draw(rng, 12, m);
+    EXPECT_EQ(igd(set, set), 0.0);
+    EXPECT_EQ(igd_plus(set, set), 0.0);
+  }
   EXPECT_TRUE(std::isinf(igd(Points{}, points)));
   EXPECT_TRUE(std::isinf(igd_plus(Points{}, points)));
   EXPECT_EQ(igd_plus(Points{{2, 2}}, Points{{1, 1}}), 0.0) << "ahead of the reference is no fault";

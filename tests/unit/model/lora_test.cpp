@@ -63,7 +63,8 @@ TEST_P(LoraGolden, DpoLossAndEveryGradient) {
   const at::Tensor loss = at::log_sigmoid(h * kBeta).neg();
   const at::Tensor gradient = torch::autograd::grad({loss}, {adapter})[0];
 
-  EXPECT_NEAR(h.item<double>(), golden.at("h").get<double>(), 1e-5);
+  // A difference of four float32 sums of log-probabilities, each of some tens.
+  EXPECT_NEAR(h.item<double>(), golden.at("h").get<double>(), 3e-5);
   EXPECT_NEAR(loss.item<double>(), golden.at("dpo").get<double>(), 1e-6);
   EXPECT_NEAR(gradient.norm().item<double>() / golden.at("grad_norm").get<double>(), 1.0, 1e-5);
   std::size_t num_checked = 0;
