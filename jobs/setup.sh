@@ -6,6 +6,8 @@
 #
 # As root, or with sudo that asks no password, missing Debian packages are installed. Otherwise the
 # script lists what is missing, by Debian package and Spack name, and stops with exit code 69.
+# APO_SLURM=1 also installs a SLURM for tests/slurm; that is the default for root where no systemd
+# runs, as in containers and CI. Without it these tests are skipped; APO_SLURM=0 leaves it out.
 # APO_PYTHON names another Python (3.10 to 3.14) than python3.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -34,6 +36,8 @@ packages=(build-essential cmake ninja-build ccache pkg-config git python3-venv
           nlohmann-json3-dev libspdlog-dev libfmt-dev libboost-program-options-dev zlib1g-dev
           libssl-dev libgtest-dev libgmock-dev
           libpagmo-dev libboost-serialization-dev libeigen3-dev libtbb-dev)
+# For tests/slurm only: never a reason to stop. Where systemd runs, these start services.
+slurm_packages=(slurm-wlm munge iproute2)
 
 # What the build needs, one a line: name | Debian package | Spack or module name | probe.
 needs() {
@@ -121,6 +125,24 @@ if [ ${#missing[@]} -gt 0 ]; then
     exit 69
   fi
   say "system packages are complete"
+fi
+
+slurm=${APO_SLURM:-}
+if [ -z "$slurm" ] && [ "$(id -u)" = 0 ] && ! [ -d /run/systemd/system ]; then
+  slurm=1
+fi
+if [ "$slurm" = 1 ] && is_debian && ! command -v slurmctld >/dev/null; then
+  say "installing Debian packages for tests/slurm: ${slurm_packages[*]}"
+  as_root=
+  [ "$(id -u)" = 0 ] || as_root="sudo -n"
+  log=$(mktemp)
+  # RUNLEVEL=1: init scripts are not started by their packages.
+  if ! { $as_root apt-get update -q && $as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
+         apt-get install -q -y --no-install-recommends "${slurm_packages[@]}"; } >"$log" 2>&1; then
+    tail -n 5 "$log" >&2
+    say "SLURM cannot be installed: tests/slurm will be skipped" >&2
+  fi
+  rm -f "$log"
 fi
 
 stamp="$venv/apo-pins.txt"

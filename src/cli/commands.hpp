@@ -17,7 +17,15 @@ namespace apo::cli {
 using Arguments = std::vector<std::string>;
 
 int run(const Arguments& arguments, comm::World& world);       // src/cli/run.cpp
+int cluster(const Arguments& arguments, comm::World& world);   // src/cli/run.cpp, as the next four
+int train(const Arguments& arguments, comm::World& world);
+int meta(const Arguments& arguments, comm::World& world);
+int adapt(const Arguments& arguments, comm::World& world);
+int evaluate(const Arguments& arguments, comm::World& world);
+int sweep(const Arguments& arguments, comm::World& world);     // src/cli/sweep.cpp
+int plan(const Arguments& arguments, comm::World& world);      // src/cli/plan.cpp
 int report(const Arguments& arguments, comm::World& world);    // src/cli/report.cpp
+int verify(const Arguments& arguments, comm::World& world);    // src/cli/verify.cpp
 int tokenize(const Arguments& arguments, comm::World& world);  // src/cli/tokenize.cpp
 int generate(const Arguments& arguments, comm::World& world);  // src/cli/generate.cpp
 int inspect(const Arguments& arguments, comm::World& world);   // src/cli/inspect.cpp

@@ -13,6 +13,7 @@
 #include "commands.hpp"
 #include <fmt/format.h>
 
+#include "apo/comm/activity.hpp"
 #include "apo/comm/world.hpp"
 #include "apo/config/reference.hpp"
 #include "apo/core/error.hpp"
@@ -43,20 +44,99 @@ constexpr std::string_view kRunUsage =
     "\n"
     "Configuration keys\n";
 
+// Goes behind "Usage: apo STAGE".
+constexpr std::string_view kStageUsage =
+    " -c FILE --out DIR [--section.key VALUE ...]\n"
+    "\n"
+    "One stage of apo run, for chains of jobs. In order: cluster, train, meta, adapt, evaluate;\n"
+    "that is: cluster the clients, Phase I, Phase II, few-shot\n"
+    "adaptation of new clients, evaluation. Each goes on from what the earlier stages left in DIR\n"
+    "with the same configuration, and says which one is missing. A stage that was stopped goes on\n"
+    "from its checkpoint; the results are those of apo run.\n"
+    "\n"
+    "  -c, --config FILE     INI file, as for apo run\n"
+    "  -o, --out DIR         the run's folder\n"
+    "  --section.key VALUE   overrides one key; the last one counts\n";
+
+constexpr std::string_view kSweepUsage =
+    "Usage: apo sweep -c FILE --out DIR --budgets LIST [--claim N] [--no-wait]\n"
+    "                 [--section.key VALUE ...]\n"
+    "\n"
+    "Runs of several cluster budgets, each distinct cluster trained once: DIR/budget-B holds what\n"
+    "apo run with --clustering.budget B leaves. Several jobs may work on DIR at the same time, "
+    "with\n"
+    "any number of ranks each; they share the clusters out among them. Started again, a sweep "
+    "goes\n"
+    "on where it was stopped.\n"
+    "\n"
+    "  -c, --config FILE     INI file, as for apo run; its clustering.budget is not used\n"
+    "  -o, --out DIR         the sweep's folder\n"
+    "  -b, --budgets LIST    budgets, as 1-16 or 1,2,4-8\n"
+    "  --claim N             take at most N clusters at a time and leave the rest to other jobs\n"
+    "  --no-wait             do not wait for clusters in other jobs' hands; exit code 75 while "
+    "there\n"
+    "                        are such\n"
+    "  --section.key VALUE   overrides one key; the last one counts\n";
+
 constexpr std::string_view kReportUsage =
     "Usage: apo report DIR... [--format text|csv|json|markdown] [--score-range FILE]\n"
     "\n"
-    "Tables of the run in DIR, or a comparison of several runs: scores and losses before and after\n"
-    "adaptation per cluster and method, hypervolume, IGD and IGD+ of the solution sets, gaps to the\n"
+    "Tables of the run in DIR, or a comparison of several runs: scores and losses before and "
+    "after\n"
+    "adaptation per cluster and method, hypervolume, IGD and IGD+ of the solution sets, gaps to "
+    "the\n"
     "known optimum on analytic tasks. Runs that differ in the seed alone are put together.\n"
     "\n"
     "  --format FORMAT      text (default), csv, json or markdown\n"
     "  --score-range FILE   frozen (min, max) per objective: read if FILE exists, else made from\n"
     "                       these runs and written there\n";
 
+constexpr std::string_view kVerifyUsage =
+    "Usage: apo verify DIR [--format text|json]\n"
+    "\n"
+    "What the run folder DIR holds: its state, every checkpoint and run.h5 with all hashes "
+    "checked,\n"
+    "metrics.jsonl against the checkpoint, leftovers, the lock, and where a new start would go "
+    "on.\n"
+    "Changes nothing, and may be used while a job is running.\n"
+    "\n"
+    "Exit code 0: the run is complete, or a new start goes on from its newest checkpoint; 65: "
+    "data\n"
+    "are damaged or missing (older checkpoints aside, which nothing needs any more).\n";
+
+constexpr std::string_view kPlanUsage =
+    "Usage: apo plan -c FILE [--ranks N] [--ranks-per-node N] [--memory-per-node SIZE] [--out "
+    "DIR]\n"
+    "                [--no-calibration] [--format text|json] [--section.key VALUE ...]\n"
+    "\n"
+    "What apo run would do and need: teams of ranks, steps, memory of a rank and a node, bytes "
+    "sent\n"
+    "and written, time. Trains nothing that stays: a few real steps and answers, some seconds, "
+    "tell\n"
+    "how fast and how large they are here; under mpirun all ranks work at once, as they would in\n"
+    "the run. Exit code 65 with the smallest change that helps when the run cannot fit.\n"
+    "\n"
+    "  -c, --config FILE       INI file, as for apo run\n"
+    "  --ranks N               ranks of the run (default: those of this job)\n"
+    "  --ranks-per-node N      (default: all ranks on one node)\n"
+    "  --memory-per-node SIZE  such as 64G; K, M, G, T are powers of 1024 (default: this "
+    "machine's)\n"
+    "  -o, --out DIR           also look at the free space where DIR will be\n"
+    "  --no-calibration        arithmetic only; the model is not loaded and time not predicted\n"
+    "  --format FORMAT         text (default) or json\n"
+    "  --section.key VALUE     overrides one key; the last one counts\n";
+
 constexpr Command kCommands[] = {
     {"run", run, "train, adapt and evaluate: the whole pipeline", kRunUsage},
+    {"cluster", cluster, "stage 1 of run: reference losses and clusters", kStageUsage},
+    {"train", train, "stage 2 of run: Phase I", kStageUsage},
+    {"meta", meta, "stage 3 of run: Phase II", kStageUsage},
+    {"adapt", adapt, "stage 4 of run: adaptation of new clients", kStageUsage},
+    {"evaluate", evaluate, "stage 5 of run: evaluation", kStageUsage},
+    {"sweep", sweep, "runs of several budgets, each distinct cluster trained once", kSweepUsage},
+    {"plan", plan, "what a run would need: teams, memory, bytes, steps, time", kPlanUsage},
     {"report", report, "tables of one run, or a comparison of several", kReportUsage},
+    {"verify", verify, "is a run whole, and where would it go on", kVerifyUsage},
     {"inspect", inspect, "what a file or model folder holds", ""},
     {"tokenize", tokenize, "text to token ids and back", ""},
     {"generate", generate, "a response of a model, with or without an adapter", ""},
@@ -174,8 +254,10 @@ int dispatch(Arguments arguments, comm::World& world) {
       continue;
     }
     if (!command.usage.empty() && asks_for_help(arguments)) {
-      print(world,
-            std::string(command.usage) + (name == "run" ? config::options_text() : std::string()));
+      const bool stage = command.usage.starts_with(' ');
+      print(world, (stage ? fmt::format("Usage: apo {}", name) : std::string()) +
+                       std::string(command.usage) +
+                       (name == "run" ? config::options_text() : std::string()));
       return 0;
     }
     return command.function(arguments, world);
@@ -222,7 +304,7 @@ int fail(const comm::World& world, const Failure& failure) {
     std::this_thread::sleep_for(std::chrono::seconds(2));
     comm::World::abort(failure.code, failure.message);
   }
-  std::fputs(marked_lines(failure.message).c_str(), stderr);
+  std::fputs(marked_lines(comm::at_activity(failure.message)).c_str(), stderr);
   std::fflush(stderr);
   if (world.size() > 1) {
     comm::World::abort(failure.code, "ends the job");

@@ -4,200 +4,331 @@
 #include "command_line.hpp"
 #include "commands.hpp"
 #include "results_table.hpp"
+#include "run_adapted.hpp"
+#include "run_pipeline.hpp"
 #include "run_recorder.hpp"
-#include "run_tables.hpp"
 #include "run_task.hpp"
 
 #include "apo/comm/cluster_communicator.hpp"
+#include "apo/comm/nccl_limits.hpp"
+#include "apo/comm/watchdog.hpp"
 #include "apo/comm/world.hpp"
 #include "apo/config/run_config.hpp"
 #include "apo/core/clock.hpp"
 #include "apo/core/error.hpp"
 #include "apo/core/log.hpp"
-#include "apo/core/sha256.hpp"
 #include "apo/core/version.hpp"
 #include "apo/methods/experiment.hpp"
-#include "apo/methods/solution_sets.hpp"
 #include "apo/store/run_directory.hpp"
 
 namespace apo::cli {
 namespace {
 
-methods::ExperimentOptions experiment_options(const config::RunConfig& config) {
-  methods::ExperimentOptions options;
-  options.method = config.method;
-  options.evaluate = config.evaluate;
-  options.clustering = config.clustering;
-  options.adapt = config.adapt;
-  options.training.phase1 = config.phase1;
-  options.training.phase2 = config.phase2;
-  options.training.baseline = config.baseline;
-  options.training.monitor = config.monitor;
-  options.training.direction = config.direction;
-  options.training.seed = *config.runtime.seed;
-  options.training.ordered_reduction = config.runtime.reduction == "ordered";
-  options.training.backend =
-      config.runtime.collectives == "nccl" ? comm::Backend::kNccl : comm::Backend::kMpi;
-  options.training.checkpoint_every = config.checkpoint.every_rounds;
-  return methods::resolved(std::move(options));
-}
+/// Where a command of the chain stops; each includes the ones before.
+enum class Stage { kCluster, kTrain, kMeta, kAdapt, kEvaluate };
 
-store::Document header(const config::RunConfig& config, const comm::World& world,
-                       const std::vector<std::string>& hosts, const std::string& method) {
-  const std::string text = config::to_ini(config);
-  store::Document document;
-  auto& root = document.attributes[""];
-  root["format_version"] = std::int64_t{1};
-  root["apo_version"] = std::string(version());
-  root["git_revision"] = std::string(git_revision());
-  root["configuration"] = text;
-  root["configuration_sha256"] = sha256_hex(text);
-  root["method"] = method;
-  root["seed"] = static_cast<std::int64_t>(*config.runtime.seed);
-  root["libraries"] = std::vector<std::string>{world.library_version()};
-  root["hosts"] = hosts;
-  root["world_size"] = std::int64_t{world.size()};
-  return document;
-}
+struct StageCommand {
+  std::string name;
+  Stage last = Stage::kEvaluate;
+  bool alone = false;  ///< goes on from what the earlier stage left, and refuses to do its work
+};
 
-void add_population(store::Document& document, const methods::Population& population,
-                    const data::Partition& partition, const federation::Placement& placement,
-                    bool per_cluster) {
-  document.put_table("clients", client_table(partition, population), "client");
-  document.put_table("clusters", cluster_table(population, placement, per_cluster), "cluster");
-  document.put_table("dendrogram", dendrogram_table(population), "merge");
-}
+/// One run of one directory, from its inputs to the stage asked for.
+class Run {
+ public:
+  Run(comm::World& world, config::RunConfig config, std::string out, StageCommand command)
+      : world_(world),
+        all_(world.all()),
+        config_(std::move(config)),
+        out_(std::move(out)),
+        command_(std::move(command)) {}
 
-void log_population(const methods::Population& population,
-                    const std::vector<std::string>& objectives) {
-  if (!population.clustering.warning.empty()) {
-    log::warn("clustering: {}", population.clustering.warning);
-  }
-  for (const clustering::Cluster& cluster : population.clustering.clusters) {
-    std::string order;
-    for (const int j : cluster.order) {
-      order += (order.empty() ? "" : " > ") + objectives[static_cast<std::size_t>(j)];
+  int operator()() {
+    const comm::Watchdog watchdog(world_, config_.runtime.timeout);
+    // Before the watchdog: the ranks of a team agree on what went wrong, one alone cannot.
+    comm::set_nccl_limits({.timeout = 0.9 * config_.runtime.timeout, .grace = 30.0});
+    open();
+    if (finished_) {
+      return 0;
     }
-    log::info("cluster {}: {} clients, weight {:.0f}, bottleneck order {}{}", cluster.id.value,
-              cluster.members.size(), cluster.weight, order.empty() ? "(none common)" : order,
-              cluster.bottleneck_mixed ? " (mixed)" : "");
+    prepare();
+    if (command_.last == Stage::kCluster) {
+      return close("clustered", "apo train");
+    }
+    if (train() == federation::Outcome::kStopped) {
+      return stopped();
+    }
+    if (command_.last == Stage::kTrain) {
+      return close("phase 1 complete", "apo meta");
+    }
+    if (command_.last == Stage::kMeta) {
+      return close("trained", "apo adapt");
+    }
+    if (command_.last == Stage::kAdapt) {
+      adapt();
+      return close("adapted", "apo evaluate");
+    }
+    evaluate();
+    return 0;
   }
-}
 
-}  // namespace
+ private:
+  [[nodiscard]] std::filesystem::path adapted_file() const {
+    return std::filesystem::path(out_) / "adapted.h5";
+  }
 
-int run(const Arguments& arguments, comm::World& world) {
+  [[noreturn]] void missing(const std::string& what, const std::string& earlier) const {
+    throw Error(Fault::kConfig, "apo " + command_.name + ": " + out_ + " holds no " + what +
+                                    "; run apo " + earlier + " with the same configuration first");
+  }
+
+  void open() {
+    const std::string configuration = config::to_ini(config_);
+    log::info("apo {} ({}), {} ranks, {}", version(), git_revision(), world_.size(), utc_now());
+    log::info("resolved configuration\n{}", configuration);
+    all_.run_and_agree([&] { task_ = make_task(config_); });
+    all_.run_and_agree([&] {
+      if (world_.rank() != 0) {
+        return;
+      }
+      if (command_.alone && command_.last != Stage::kCluster && !std::filesystem::exists(out_)) {
+        missing("run", "cluster");
+      }
+      directory_ = std::make_unique<store::RunDirectory>(
+          store::RunDirectory::open(out_, configuration, config_.checkpoint));
+      log::add_json_file(directory_->path() / "log.jsonl");
+    });
+    std::vector<double> finished = {directory_ && directory_->finished() ? 1.0 : 0.0};
+    all_.broadcast(std::span<double>(finished), 0);
+    finished_ = finished[0] != 0.0;
+    if (finished_) {
+      log::info("{} holds a complete run of this configuration; nothing to do. See: apo report {}",
+                out_, out_);
+    }
+  }
+
+  /// Losses at w_ref that an earlier start of this run has measured; empty: none.
+  std::vector<std::vector<double>> known_losses() {
+    std::vector<double> flat;
+    all_.run_and_agree([&] {
+      const auto checkpoint = directory_ ? directory_->load_checkpoint() : std::nullopt;
+      if (!checkpoint) {
+        return;
+      }
+      const Table clients = checkpoint->get_table("clients");
+      if (const Column* column = clients.find("measured_loss")) {
+        flat = std::get<std::vector<double>>(column->values);
+      }
+    });
+    std::vector<double> size = {static_cast<double>(flat.size())};
+    all_.broadcast(std::span<double>(size), 0);
+    flat.resize(static_cast<std::size_t>(size[0]));
+    all_.broadcast(std::span<double>(flat), 0);
+    std::vector<std::vector<double>> losses;
+    const std::size_t m = task_->objective_names().size();
+    if (flat.size() == m * task_->partition().clients.size()) {
+      for (std::size_t at = 0; at < flat.size(); at += m) {
+        losses.emplace_back(flat.begin() + static_cast<std::ptrdiff_t>(at),
+                            flat.begin() + static_cast<std::ptrdiff_t>(at + m));
+      }
+    }
+    return losses;
+  }
+
+  void prepare() {
+    all_.run_and_agree([&] { task_->prepare(); });
+    const std::vector<std::string>& names = task_->objective_names();
+    const methods::ExperimentOptions options = experiment_options(config_);
+    experiment_ = std::make_unique<methods::Experiment>(
+        world_,
+        methods::ExperimentInputs{task_->partition(), task_->objectives(), task_->evaluator(),
+                                  task_->personaliser()},
+        options);
+    log::info("reference losses and clusters ...");
+    const methods::Population& population = experiment_->population(known_losses());
+    log_population(population, names);
+    seconds_population_ = watch_.seconds();
+
+    federation::Trainer& trainer = experiment_->trainer();
+    const std::vector<std::string> hosts = all_.all_gather(world_.host());
+    store::Document document =
+        run_header(config_, world_, hosts, methods::method_label(options), names);
+    add_population(document, population, task_->partition(), trainer.placement(),
+                   methods::method_traits(config_.method).per_cluster);
+    task_->describe(document);
+    recorder_ =
+        std::make_unique<RunRecorder>(world_, directory_.get(), std::move(document),
+                                      static_cast<int>(names.size()), trainer.total_rounds());
+    if (auto state = recorder_->resume()) {
+      trainer.restore(std::move(*state));
+    } else if (command_.alone && command_.last != Stage::kCluster) {
+      missing("clusters", "cluster");
+    } else if (command_.last == Stage::kCluster) {
+      recorder_->on_checkpoint(trainer.state());
+    }
+  }
+
+  federation::Outcome train() {
+    federation::Trainer& trainer = experiment_->trainer();
+    const federation::TrainingState& state = trainer.state();
+    const int phase1_rounds = experiment_options(config_).training.phase1.rounds;
+    if (command_.alone && command_.last >= Stage::kMeta && state.phase1_rounds < phase1_rounds) {
+      missing("finished Phase I", "train");
+    }
+    if (command_.alone && command_.last >= Stage::kAdapt &&
+        state.variant < static_cast<int>(trainer.start_rounds().size())) {
+      missing("finished Phase II", "meta");
+    }
+    const federation::Outcome outcome =
+        experiment_->train(*recorder_, command_.last == Stage::kTrain ? federation::Phase::kOne
+                                                                      : federation::Phase::kTwo);
+    seconds_training_ = watch_.seconds() - seconds_population_;
+    return outcome;
+  }
+
+  void adapt() {
+    log::info("adapting {} test clients ...", experiment_->test_clients().size());
+    const methods::AdaptedClients adapted = experiment_->adapt();
+    all_.run_and_agree([&] {
+      if (world_.rank() == 0) {
+        write_adapted(adapted_file(), adapted);
+      }
+    });
+  }
+
+  void evaluate() {
+    log::info("{}evaluating {} test clients ...", command_.alone ? "" : "adapting and ",
+              experiment_->test_clients().size());
+    methods::AdaptedClients adapted;
+    if (command_.alone) {
+      all_.run_and_agree([&] {
+        if (!std::filesystem::exists(adapted_file())) {
+          missing("adapted clients", "adapt");
+        }
+        adapted = read_adapted(adapted_file());
+      });
+    }
+    const methods::ExperimentResult result =
+        experiment_->evaluate(command_.alone ? &adapted : nullptr);
+    const double seconds_total = watch_.seconds();
+    all_.run_and_agree([&] {
+      if (world_.rank() != 0) {
+        return;
+      }
+      recorder_->publish([&](store::Document& whole) {
+        std::vector<std::vector<float>> parameters;
+        if (methods::method_traits(config_.method).trains) {
+          // With several start rounds the last one is final; the others are in the checkpoint.
+          const federation::Trainer& trainer = experiment_->trainer();
+          parameters =
+              trainer.final_parameters(static_cast<int>(trainer.start_rounds().size()) - 1);
+        }
+        add_results(whole, *task_, directory_->path(), parameters, result);
+        add_performance(whole,
+                        {{"population", seconds_population_},
+                         {"training", seconds_training_},
+                         {"evaluation", seconds_total - seconds_training_ - seconds_population_}});
+      });
+      recorder_->write_status("complete", 0);
+      log::info("\n{}", format_tables({read_results(out_)}, TableFormat::kText));
+      log::info("result: complete rounds={} wall={} out={}", experiment_->trainer().total_rounds(),
+                human_duration(seconds_total), out_);
+    });
+  }
+
+  /// Whether a later stage has begun: an earlier one is then done already.
+  [[nodiscard]] bool is_past(Stage stage) const {
+    const federation::TrainingState& state = experiment_->trainer().state();
+    switch (stage) {
+      case Stage::kCluster:
+        return state.phase1_rounds > 0 || state.variant > 0;
+      case Stage::kTrain:
+        return state.variant > 0 || state.phase2_rounds > 0;
+      case Stage::kMeta:
+        return std::filesystem::exists(adapted_file());
+      default:
+        return false;
+    }
+  }
+
+  /// A stage of a chain is done.
+  int close(const std::string& state, const std::string& next) {
+    all_.run_and_agree([&] {
+      if (world_.rank() != 0) {
+        return;
+      }
+      if (is_past(command_.last)) {
+        log::info("{} was done before; nothing to do. Next: {}", state, next);
+        return;
+      }
+      recorder_->publish([](store::Document& /*whole*/) {});
+      recorder_->write_status(state, 0);
+      log::info("result: {} wall={} out={}; next: {}", state, human_duration(watch_.seconds()),
+                out_, next);
+    });
+    return 0;
+  }
+
+  /// Rank 0 alone returns 75: a launcher reports the highest code, and a rank that is late with its
+  /// own would be taken for a failure (operations.md 4.3).
+  int stopped() {
+    all_.run_and_agree([&] {
+      if (world_.rank() == 0) {
+        recorder_->write_status("stopped", exit_code(Fault::kRequeue));
+        log::info("result: stopped wall={} out={}", human_duration(watch_.seconds()), out_);
+      }
+    });
+    return world_.rank() == 0 ? exit_code(Fault::kRequeue) : 0;
+  }
+
+  comm::World& world_;
+  comm::ClusterCommunicator& all_;
+  config::RunConfig config_;
+  std::string out_;
+  StageCommand command_;
+  Stopwatch watch_;
+  bool finished_ = false;
+  double seconds_population_ = 0.0;
+  double seconds_training_ = 0.0;
+  std::unique_ptr<RunTask> task_;
+  std::unique_ptr<store::RunDirectory> directory_;
+  std::unique_ptr<methods::Experiment> experiment_;
+  std::unique_ptr<RunRecorder> recorder_;
+};
+
+int run_stage(const Arguments& arguments, comm::World& world, StageCommand command) {
   const CommandLine line =
       parse_command_line(arguments, {{"config", true, 'c'}, {"out", true, 'o'}}, true);
   const auto file = line.value("config");
   const auto out = line.value("out");
   if (!line.positionals.empty() || !file || !out) {
     throw Error(Fault::kConfig,
-                "usage: apo run -c FILE --out DIR [--section.key VALUE ...]" +
+                "usage: apo " + command.name + " -c FILE --out DIR [--section.key VALUE ...]" +
                     (line.positionals.empty() ? std::string()
                                               : "; unexpected '" + line.positionals[0] + "'"));
   }
-  const config::RunConfig config = config::load_run_config(*file, line.overrides);
-  const std::string configuration = config::to_ini(config);
-  const Stopwatch watch;
-  log::info("apo {} ({}), {} ranks, {}", version(), git_revision(), world.size(), utc_now());
-  log::info("resolved configuration\n{}", configuration);
+  return Run(world, config::load_run_config(*file, line.overrides), *out, std::move(command))();
+}
 
-  comm::ClusterCommunicator& all = world.all();
-  std::unique_ptr<RunTask> task;
-  all.run_and_agree([&] {
-    task = config.method.task == "analytic" ? make_analytic_run_task(config)
-                                            : make_language_task(config);
-  });
-  std::unique_ptr<store::RunDirectory> directory;
-  all.run_and_agree([&] {
-    if (world.rank() == 0) {
-      directory = std::make_unique<store::RunDirectory>(
-          store::RunDirectory::open(*out, configuration, config.checkpoint));
-      log::add_json_file(directory->path() / "log.jsonl");
-    }
-  });
-  std::vector<double> finished = {directory && directory->finished() ? 1.0 : 0.0};
-  all.broadcast(std::span<double>(finished), 0);
-  if (finished[0] != 0.0) {
-    log::info("{} holds a complete run of this configuration; nothing to do. See: apo report {}",
-              *out, *out);
-    return 0;
-  }
+}  // namespace
 
-  all.run_and_agree([&] { task->prepare(); });
-  const std::vector<std::string>& objective_names = task->objective_names();
-  const int m = static_cast<int>(objective_names.size());
-
-  const methods::ExperimentOptions options = experiment_options(config);
-  methods::Experiment experiment(
-      world, {task->partition(), task->objectives(), task->evaluator(), task->personaliser()},
-      options);
-  log::info("reference losses and clusters ...");
-  const methods::Population& population = experiment.population();
-  log_population(population, objective_names);
-  const double seconds_population = watch.seconds();
-
-  federation::Trainer& trainer = experiment.trainer();
-  const std::vector<std::string> hosts = all.all_gather(world.host());
-  store::Document document = header(config, world, hosts, methods::method_label(options));
-  document.attributes[""]["objectives"] = objective_names;
-  add_population(document, population, task->partition(), trainer.placement(),
-                 methods::method_traits(config.method).per_cluster);
-  task->describe(document);
-  RunRecorder recorder(world, directory.get(), std::move(document), m, trainer.total_rounds());
-  if (auto state = recorder.resume()) {
-    trainer.restore(std::move(*state));
-  }
-  experiment.train(recorder);
-  const double seconds_training = watch.seconds() - seconds_population;
-
-  log::info("adapting and evaluating {} test clients ...", experiment.test_clients().size());
-  const methods::ExperimentResult result = experiment.evaluate();
-  const double seconds_total = watch.seconds();
-  all.run_and_agree([&] {
-    if (world.rank() != 0) {
-      return;
-    }
-    Table adaptation = step_table(m);
-    for (const federation::StepRecord& step : result.adaptation) {
-      push(adaptation, step);
-    }
-    Table performance;
-    performance.text("part", "part of the run");
-    performance.real("seconds", "s", "wall time of this process, this part");
-    const std::vector<std::pair<std::string, double>> parts = {
-        {"population", seconds_population},
-        {"training", seconds_training},
-        {"evaluation", seconds_total - seconds_training - seconds_population}};
-    for (const auto& [part, seconds] : parts) {
-      performance.push("part", part);
-      performance.push("seconds", seconds);
-    }
-    std::vector<std::vector<double>> preference;
-    for (const data::Client& client : task->partition().clients) {
-      preference.push_back(client.preference);
-    }
-    const Table fronts = methods::front_table(result.evaluation, preference);
-    recorder.publish([&](store::Document& whole) {
-      if (methods::method_traits(config.method).trains) {
-        // With several start rounds the last one is final; the others are in the checkpoint.
-        const int variant = static_cast<int>(trainer.start_rounds().size()) - 1;
-        task->leave_parameters(directory->path(), trainer.final_parameters(variant), whole);
-      }
-      whole.put_table("adaptation/steps", adaptation, "row");
-      whole.put_table("evaluation/summary", result.evaluation, "row");
-      whole.put_table("evaluation/responses", result.responses, "row");
-      whole.put_table("evaluation/fronts", fronts, "front");
-      whole.put_table("performance", performance, "part_row");
-    });
-    recorder.write_status("complete", 0);
-    const RunResults results = read_results(*out);
-    log::info("\n{}", format_tables({results}, TableFormat::kText));
-    log::info("result: complete rounds={} wall={} out={}", trainer.total_rounds(),
-              human_duration(seconds_total), *out);
-  });
-  return 0;
+int run(const Arguments& arguments, comm::World& world) {
+  return run_stage(arguments, world, {"run", Stage::kEvaluate, false});
+}
+int cluster(const Arguments& arguments, comm::World& world) {
+  return run_stage(arguments, world, {"cluster", Stage::kCluster, true});
+}
+int train(const Arguments& arguments, comm::World& world) {
+  return run_stage(arguments, world, {"train", Stage::kTrain, true});
+}
+int meta(const Arguments& arguments, comm::World& world) {
+  return run_stage(arguments, world, {"meta", Stage::kMeta, true});
+}
+int adapt(const Arguments& arguments, comm::World& world) {
+  return run_stage(arguments, world, {"adapt", Stage::kAdapt, true});
+}
+int evaluate(const Arguments& arguments, comm::World& world) {
+  return run_stage(arguments, world, {"evaluate", Stage::kEvaluate, true});
 }
 
 }  // namespace apo::cli

@@ -110,6 +110,7 @@ Table round_table(int m) {
   table.real("server_weights", "1", "common weights of a server-centric method, else NaN", {m});
   table.real("seconds_clients", "s", "client steps, slowest rank of the team");
   table.real("seconds_reduction", "s", "sum over the team");
+  table.real("imbalance", "1", "client seconds of the slowest rank over the mean of the team");
   table.integer("committed", "", "1 when the adapter was updated");
   return table;
 }
@@ -131,6 +132,7 @@ void push(Table& table, const federation::RoundReport& report) {
   table.push("server_weights", std::span<const double>(weights));
   table.push("seconds_clients", report.seconds_clients);
   table.push("seconds_reduction", report.seconds_reduction);
+  table.push("imbalance", report.imbalance);
   table.push("committed", as_integer(report.bytes_reduced > 0));
 }
 
@@ -144,6 +146,7 @@ Table client_table(const data::Partition& partition, const methods::Population& 
   table.integer("num_pairs", "pairs", "pairs per objective to train or adapt on", {m});
   table.integer("num_evaluation_pairs", "pairs", "held-out pairs per objective", {m});
   table.real("reference_loss", "nat", "loss of the reference policy", {m});
+  table.real("measured_loss", "nat", "the same, NaN where the client has no pair", {m});
   table.integer("filled", "objectives", "objectives whose loss is the population's mean");
   table.integer("bottleneck_order", "", "objectives by descending weighted loss", {m});
   table.real("uniformity", "nat", "KL divergence of the weighted losses from uniform (beta)");
@@ -170,6 +173,8 @@ Table client_table(const data::Partition& partition, const methods::Population& 
     table.push("num_pairs", std::span<const double>(pairs));
     table.push("num_evaluation_pairs", std::span<const double>(held_out));
     table.push("reference_loss", std::span<const double>(row.reference_loss));
+    table.push("measured_loss",
+               std::span<const double>(population.measured_loss[row.client.index()]));
     table.push("filled", std::int64_t{row.filled});
     const std::vector<double> order = padded(row.order, static_cast<std::size_t>(m));
     table.push("bottleneck_order", std::span<const double>(order));
@@ -250,6 +255,7 @@ std::string metrics_line(const federation::RoundReport& report) {
   line["floats_down"] = report.floats_down;
   line["seconds_clients"] = report.seconds_clients;
   line["seconds_reduction"] = report.seconds_reduction;
+  line["imbalance"] = report.imbalance;
   return line.dump();
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "activity_state.hpp"
 #include <fmt/format.h>
 
 namespace apo::comm {
@@ -199,11 +200,16 @@ void MpiCluster::agree_or_throw(std::string_view local_failure, Fault fault) {
   }
   int fault_number = static_cast<int>(fault);
   mpi_check(MPI_Bcast(&fault_number, 1, MPI_INT, failing, comm_.get()), "MPI_Bcast");
-  std::string text(local_failure);
+  // A failure in the caller's part of a collective comes here without its activity.
+  std::string text;
+  if (!local_failure.empty()) {
+    text = at_activity_of_this_rank(std::string(local_failure));
+  }
   if (size_ > 1) {
     text = fmt::format("[rank {} of {}, {}] {}", rank_, size_, host_name(), text);
     broadcast(text, failing);
   }
+  failure_is_described();
   throw Error(static_cast<Fault>(fault_number), text);
 }
 

@@ -1,54 +1,20 @@
 #include <algorithm>
-#include <chrono>
-#include <map>
-#include <thread>
+#include <cstring>
 #include <utility>
 
 #include "mpi_cluster.hpp"
-#include <cuda_runtime_api.h>
+#include "nccl_agreement.hpp"
+#include "nccl_device.hpp"
+#include "nccl_fuse.hpp"
+#include "nccl_lane.hpp"
+#include "nccl_verdict.hpp"
 #include <fmt/format.h>
-#include <nccl.h>
 
+#include "apo/comm/nccl_limits.hpp"
 #include "apo/comm/world.hpp"
-
-#if NCCL_VERSION_CODE < NCCL_VERSION(2, 14, 3)
-#error "NCCL 2.14.3 or later is needed: ncclCommInitRankConfig"
-#endif
 
 namespace apo::comm {
 namespace {
-
-using SteadyClock = std::chrono::steady_clock;
-
-/// A collective, or the creation of a communicator, that takes longer is given up. It has to exceed
-/// the time by which ranks of one team may differ in arriving (a checkpoint, an evaluation).
-constexpr std::chrono::seconds kDeadline{600};
-/// Host buffers pass through the device in pieces of this many bytes.
-constexpr std::size_t kStageBytes = std::size_t{64} << 20;
-
-std::string nccl_versions() {
-  int version = 0;
-  ncclGetVersion(&version);
-  return fmt::format("NCCL {} at run time, {} at build time", version, NCCL_VERSION_CODE);
-}
-
-void cuda_check(cudaError_t code, const char* call, Where where = Where::here()) {
-  if (code != cudaSuccess) {
-    throw BackendError(call, code, cudaGetErrorString(code), where);
-  }
-}
-
-/// @param comm  may be nullptr: then the last error of the process
-void nccl_check(ncclResult_t code, const char* call, ncclComm_t comm, Where where = Where::here()) {
-  if (code != ncclSuccess && code != ncclInProgress) {
-    const char* detail = ncclGetLastError(comm);
-    throw BackendError(
-        call, code,
-        fmt::format("{} ({}; {})", ncclGetErrorString(code),
-                    detail != nullptr && *detail != '\0' ? detail : "no detail", nccl_versions()),
-        where);
-  }
-}
 
 ncclRedOp_t nccl_op(Reduction op) {
   switch (op) {
@@ -62,90 +28,47 @@ ncclRedOp_t nccl_op(Reduction op) {
   throw Error(Fault::kInternal, "unknown reduction");
 }
 
-/// The device of this rank, by its place on the host, as "host uuid" for the search for duplicates.
-struct DeviceChoice {
-  int device = -1;
-  std::string identity;
-};
-
-DeviceChoice choose_device(const World& world) {
-  int count = 0;
-  const cudaError_t code = cudaGetDeviceCount(&count);
-  if (code != cudaSuccess || count == 0) {
-    throw Error(Fault::kDevice,
-                fmt::format("runtime.collectives = nccl: no usable CUDA device on host {}: {} "
-                            "({}). Set runtime.collectives = mpi to run without",
-                            world.host(),
-                            code != cudaSuccess ? cudaGetErrorString(code) : "none is visible",
-                            nccl_versions()));
-  }
-  DeviceChoice choice;
-  choice.device = world.local_rank() % count;
-  cudaDeviceProp properties{};
-  cuda_check(cudaGetDeviceProperties(&properties, choice.device), "cudaGetDeviceProperties");
-  choice.identity = world.host() + " GPU-";
-  for (const char byte : properties.uuid.bytes) {
-    choice.identity += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  }
-  return choice;
-}
-
-/// NCCL would refuse too, but later, on some ranks only, and without naming them.
-void refuse_shared_devices(World& world, const std::string& identity) {
-  const std::vector<std::string> identities = world.all().all_gather(identity);
-  std::map<std::string, std::size_t> first;
-  for (std::size_t r = 0; r < identities.size(); ++r) {
-    if (identities[r].empty()) {
-      continue;  // a member of no team
-    }
-    const auto [entry, is_new] = first.emplace(identities[r], r);
-    if (!is_new) {  // every rank sees the same list, so all of them throw the same error
-      throw Error(
-          Fault::kDevice,
-          fmt::format("ranks {} and {} share one GPU ({}), which NCCL does not allow: start "
-                      "at most one rank per GPU, check CUDA_VISIBLE_DEVICES, or set "
-                      "runtime.collectives = mpi",
-                      entry->second, r, identities[r]));
-    }
-  }
-}
-
+/// One team over one non-blocking NCCL communicator.
+///
+/// Every operation is started and then polled: the stream, NCCL's asynchronous error, the peers'
+/// notices and the time limit. It ends in an agreement over MPI (TeamAgreement), so that either all
+/// ranks return, or all of them abort the NCCL communicator and throw the same BackendError. After
+/// that the team still has its MPI half; its NCCL half refuses. The contents of a caller's buffer
+/// are unspecified after a failure.
 class NcclCluster final : public MpiCluster {
  public:
-  NcclCluster(UniqueComm team, int device) : MpiCluster(std::move(team)), device_(device) {}
+  NcclCluster(UniqueComm team, const NcclLimits& limits)
+      : MpiCluster(std::move(team)), limits_(limits) {}
 
   ~NcclCluster() override {
-    if (nccl_ != nullptr) {
-      ncclCommAbort(nccl_);  // never finalize here: it waits for the other ranks
-    }
-    release_device();
+    // Never finalize here: it waits for the other ranks.
+    abort_communicator("the team was destroyed without close()");
   }
 
   [[nodiscard]] Backend backend() const noexcept override { return Backend::kNccl; }
 
   /// Collective over the team.
-  void connect() {
+  void connect(int device, int world_rank) {
+    world_ranks_.resize(static_cast<std::size_t>(size()));
+    mpi_check(MPI_Allgather(&world_rank, 1, MPI_INT, world_ranks_.data(), 1, MPI_INT, mpi_comm()),
+              "MPI_Allgather");
+    agreement_ = std::make_unique<TeamAgreement>(mpi_comm(), limits_);
     ncclUniqueId id{};
-    Failure failure;
-    failure.capture([&] {
-      cuda_check(cudaSetDevice(device_), "cudaSetDevice");
-      cuda_check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+    together("ncclGetUniqueId", [&](const Deadline&) {
+      lane_ = DeviceLane::of_process(device);
       if (rank() == 0) {
         nccl_check(ncclGetUniqueId(&id), "ncclGetUniqueId", nullptr);
       }
     });
-    agree_or_throw(failure.text, failure.fault);
     mpi_check(MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, mpi_comm()), "MPI_Bcast");
-    // Some MPIs make no progress on the broadcast while other ranks already wait inside NCCL.
-    barrier();
-    failure.capture([&] {
+    together("ncclCommInitRankConfig", [&](const Deadline& deadline) {
+      const DeviceLane::Turn turn(*lane_);
       ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
       config.blocking = 0;
       nccl_check(ncclCommInitRankConfig(&nccl_, size(), id, rank(), &config),
                  "ncclCommInitRankConfig", nccl_);
-      wait_for_host("ncclCommInitRankConfig");
+      wait_for_host("ncclCommInitRankConfig", deadline);
     });
-    agree_or_throw(failure.text, failure.fault);
   }
 
   void all_reduce(std::span<double> values, Reduction op) override {
@@ -164,159 +87,235 @@ class NcclCluster final : public MpiCluster {
 
   void close() override {
     if (nccl_ != nullptr) {
-      nccl_check(ncclCommFinalize(nccl_), "ncclCommFinalize", nccl_);
-      wait_for_host("ncclCommFinalize");
-      ncclComm_t comm = std::exchange(nccl_, nullptr);
-      nccl_check(ncclCommDestroy(comm), "ncclCommDestroy", nullptr);
+      together("ncclCommFinalize", [&](const Deadline& deadline) {
+        const DeviceLane::Turn turn(*lane_);
+        nccl_check(ncclCommFinalize(nccl_), "ncclCommFinalize", nccl_);
+        wait_for_host("ncclCommFinalize", deadline);
+      });
     }
-    release_device();
+    const ncclResult_t code = destroy_communicator();
+    agreement_.reset();
     MpiCluster::close();
+    if (code != ncclSuccess) {
+      throw BackendError("ncclCommDestroy", code, ncclGetErrorString(code));
+    }
   }
+
+  /// After a failure: what was thrown, and whether all ranks of the team threw it.
+  [[nodiscard]] const Verdict& failure() const noexcept { return failure_; }
+  [[nodiscard]] bool is_unanswered() const noexcept { return is_unanswered_; }
 
  private:
-  void release_device() noexcept {
-    if (stage_ != nullptr) {
-      cudaFree(std::exchange(stage_, nullptr));
-      stage_bytes_ = 0;
+  [[nodiscard]] Operation operation(const char* call) const {
+    return {.call = call, .sequence = sequence_, .world_ranks = world_ranks_, .limits = limits_};
+  }
+
+  /// A line of a process that ends without any error handling: "[rank 3 host] ncclCommAbort did not
+  /// return within 30 s; operation 7 of the team of world ranks 2-4; <reason>".
+  [[nodiscard]] std::string last_words(const char* call, std::string_view reason) const {
+    const int world_rank =
+        world_ranks_.empty() ? -1 : world_ranks_[static_cast<std::size_t>(rank())];
+    return fmt::format("[rank {} {}] {} did not return within {} s; {}; {}", world_rank,
+                       host_name(), call, limits_.grace, operation(call).text(), reason);
+  }
+
+  /// Local: all ranks have finalized.
+  [[nodiscard]] ncclResult_t destroy_communicator() {
+    ncclResult_t code = ncclSuccess;
+    if (nccl_ != nullptr || lane_ != nullptr) {
+      const ExitFuse fuse(limits_.grace, last_words("ncclCommDestroy", "the team was closed"));
+      if (nccl_ != nullptr) {
+        code = ncclCommDestroy(std::exchange(nccl_, nullptr));
+      }
+      lane_.reset();
     }
-    if (stream_ != nullptr) {
-      cudaStreamDestroy(std::exchange(stream_, nullptr));
+    return code;
+  }
+
+  void abort_communicator(std::string_view reason) {
+    if (nccl_ != nullptr || lane_ != nullptr) {
+      // Memory cannot be freed while a kernel runs, so the release may hang where the abort did
+      // not.
+      const ExitFuse fuse(limits_.grace, last_words("ncclCommAbort", reason));
+      if (nccl_ != nullptr) {
+        ncclCommAbort(std::exchange(nccl_, nullptr));
+      }
+      lane_.reset();
     }
   }
 
-  [[noreturn]] void give_up(const char* call, ncclResult_t code, std::string_view text) {
-    // Kernels may wait for a peer that will never come: abort first, then report.
-    const std::string detail = fmt::format("{} (rank {} of {}, after {} collectives; {})", text,
-                                           rank(), size(), sequence_, nccl_versions());
-    ncclCommAbort(std::exchange(nccl_, nullptr));
-    throw BackendError(call, code, detail);
+  /// Runs one operation on all ranks of the team. Collective.
+  ///
+  /// @param call  for the message, when the operation does not end in time
+  /// @param work  gets the deadline; throws when this rank cannot finish
+  /// @throws BackendError, or Error with another fault: the same on all ranks
+  template <class Work>
+  void together(const char* call, const Work& work) {
+    ++sequence_;
+    Verdict mine;
+    try {
+      work(Deadline(limits_.timeout));
+    } catch (const Unfinished&) {
+      mine.kind = Verdict::Kind::kUnfinished;
+    } catch (const CallError& error) {
+      mine = error.verdict();
+    } catch (const Error& error) {
+      mine = {.kind = Verdict::Kind::kFailed,
+              .fault = error.fault(),
+              .code = -1,
+              .call = call,
+              .text = error.what()};
+    } catch (const std::exception& error) {
+      mine = {.kind = Verdict::Kind::kFailed,
+              .fault = Fault::kInternal,
+              .code = -1,
+              .call = call,
+              .text = error.what()};
+    }
+    const auto outcome = agreement_->agree(sequence_, mine.kind == Verdict::Kind::kWell);
+    if (outcome != TeamAgreement::Outcome::kWell) {
+      is_unanswered_ = outcome == TeamAgreement::Outcome::kUnanswered;
+      failure_ = is_unanswered_
+                     ? without_answer(agreement_->silent_ranks(sequence_), mine, operation(call))
+                     : common_cause(all_verdicts(mine), operation(call));
+      abort_communicator(failure_.text);
+      raise(failure_);
+    }
   }
 
-  /// Looks for an asynchronous error; true while the host side is still in progress.
-  bool in_progress(const char* call) {
+  /// [size()]; collective.
+  [[nodiscard]] std::vector<Verdict> all_verdicts(const Verdict& mine) {
+    std::vector<Verdict> verdicts;
+    for (const std::string& packed : MpiCluster::all_gather(pack(mine))) {
+      verdicts.push_back(unpack(packed));
+    }
+    return verdicts;
+  }
+
+  /// Looks for an asynchronous error; true while NCCL's host side is still in progress.
+  [[nodiscard]] bool host_in_progress(const char* call) {
     ncclResult_t state = ncclSuccess;
-    const ncclResult_t code = ncclCommGetAsyncError(nccl_, &state);
-    const ncclResult_t worst = code != ncclSuccess ? code : state;
-    if (worst != ncclSuccess && worst != ncclInProgress) {
-      const char* detail = ncclGetLastError(nccl_);
-      give_up(call, worst,
-              fmt::format("{} ({})", ncclGetErrorString(worst),
-                          detail != nullptr ? detail : "no detail"));
-    }
-    return worst == ncclInProgress;
+    nccl_check(ncclCommGetAsyncError(nccl_, &state), "ncclCommGetAsyncError", nccl_);
+    nccl_check(state, call, nccl_);
+    return state == ncclInProgress;
   }
 
-  void pause_or_give_up(const char* call, SteadyClock::time_point deadline) {
-    if (SteadyClock::now() > deadline) {
-      give_up(call, ncclInternalError, fmt::format("no answer for {} s", kDeadline.count()));
+  void pause(const Deadline& deadline, Backoff& backoff) {
+    if (agreement_->peer_gave_up(sequence_) || deadline.passed()) {
+      throw Unfinished();
     }
-    int flag = 0;  // keeps MPI moving for ranks of this process' peers that are still in MPI
-    mpi_check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, mpi_comm(), &flag, MPI_STATUS_IGNORE),
-              "MPI_Iprobe");
-    std::this_thread::sleep_for(std::chrono::microseconds(20));
+    backoff.pause();
   }
 
-  void wait_for_host(const char* call) {
-    const auto deadline = SteadyClock::now() + kDeadline;
-    while (in_progress(call)) {
-      pause_or_give_up(call, deadline);
+  void wait_for_host(const char* call, const Deadline& deadline) {
+    for (Backoff backoff; host_in_progress(call);) {
+      pause(deadline, backoff);
     }
   }
 
-  void wait_for_stream(const char* call) {
-    const auto deadline = SteadyClock::now() + kDeadline;
-    for (;;) {
-      const cudaError_t state = cudaStreamQuery(stream_);
-      if (state == cudaSuccess) {
+  void wait_for_stream(const char* call, const Deadline& deadline) {
+    for (Backoff backoff;;) {
+      const cudaError_t state = cudaStreamQuery(lane_->stream());
+      // Also once after the end: the numbers of a collective with an error are not to be trusted.
+      const bool in_progress = host_in_progress(call);
+      if (state == cudaSuccess && !in_progress) {
         return;
       }
       if (state != cudaErrorNotReady) {
-        cuda_check(state, call);
+        cuda_check(state, "cudaStreamQuery");
       }
-      in_progress(call);
-      pause_or_give_up(call, deadline);
+      pause(deadline, backoff);
     }
   }
 
-  void require_open() const {
+  /// Passes `values` through the device piece by piece and runs `launch` on each piece.
+  ///
+  /// @param gives, takes  this rank's numbers go in; come out changed
+  template <class T, class Launch>
+  void staged(std::span<T> values, const char* call, bool gives, bool takes, const Launch& launch) {
     require_member();
     expects(nccl_ != nullptr, "collective call on an NCCL communicator that was given up");
-  }
-
-  /// Copies `values` to the device piece by piece, runs `launch` on each piece, copies it back.
-  template <class T, class Launch>
-  void staged(std::span<T> values, const char* call, const Launch& launch) {
-    require_open();
-    cuda_check(cudaSetDevice(device_), "cudaSetDevice");
-    const std::size_t piece = kStageBytes / sizeof(T);
-    const std::size_t wanted = std::min(piece, values.size()) * sizeof(T);
-    if (wanted > stage_bytes_) {
-      if (stage_ != nullptr) {
-        cuda_check(cudaFree(std::exchange(stage_, nullptr)), "cudaFree");
-        stage_bytes_ = 0;
-      }
-      cuda_check(cudaMalloc(&stage_, wanted), "cudaMalloc");
-      stage_bytes_ = wanted;
-    }
-    for (std::size_t begin = 0; begin < values.size(); begin += piece) {
-      const auto slice = values.subspan(begin, std::min(piece, values.size() - begin));
-      cuda_check(cudaMemcpyAsync(stage_, slice.data(), slice.size_bytes(), cudaMemcpyHostToDevice,
-                                 stream_),
-                 "cudaMemcpyAsync");
-      nccl_check(launch(stage_, slice.size()), call, nccl_);
-      wait_for_host(call);
-      // Wait on the stream before the copy back: a copy to pageable memory blocks without a
-      // deadline, and a peer may be gone.
-      wait_for_stream(call);
-      cuda_check(cudaMemcpyAsync(slice.data(), stage_, slice.size_bytes(), cudaMemcpyDeviceToHost,
-                                 stream_),
-                 "cudaMemcpyAsync");
-      wait_for_stream("cudaMemcpyAsync");
-      ++sequence_;
+    constexpr std::size_t kPiece = DeviceLane::kMaxBytes / sizeof(T);
+    if (!values.empty()) {
+      together(call, [&](const Deadline& deadline) {
+        const DeviceLane::Turn turn(*lane_);
+        lane_->reserve(std::min(kPiece, values.size()) * sizeof(T));
+        for (std::size_t begin = 0; begin < values.size(); begin += kPiece) {
+          const auto slice = values.subspan(begin, std::min(kPiece, values.size() - begin));
+          if (gives) {
+            std::memcpy(lane_->host(), slice.data(), slice.size_bytes());
+            lane_->start_copy_in(slice.size_bytes());
+          }
+          nccl_check(launch(lane_->device(), slice.size()), call, nccl_);
+          wait_for_host(call, deadline);  // until then the kernel may not be on the stream
+          if (takes) {
+            lane_->start_copy_out(slice.size_bytes());
+          }
+          wait_for_stream(call, deadline);
+          if (takes) {
+            std::memcpy(slice.data(), lane_->host(), slice.size_bytes());
+          }
+        }
+      });
     }
     count_bytes(values.size_bytes());
   }
 
   template <class T>
   void staged_all_reduce(std::span<T> values, ncclDataType_t type, Reduction op) {
-    staged(values, "ncclAllReduce", [&](void* data, std::size_t count) {
-      return ncclAllReduce(data, data, count, type, nccl_op(op), nccl_, stream_);
+    const ncclRedOp_t operation = nccl_op(op);
+    staged(values, "ncclAllReduce", true, true, [&](void* data, std::size_t count) {
+      return ncclAllReduce(data, data, count, type, operation, nccl_, lane_->stream());
     });
   }
 
   template <class T>
   void staged_broadcast(std::span<T> values, int root) {
+    require_member();
     require_root(root);
-    staged(values, "ncclBroadcast", [&](void* data, std::size_t count) {
-      return ncclBroadcast(data, data, count * sizeof(T), ncclUint8, root, nccl_, stream_);
+    const bool gives = rank() == root;
+    staged(values, "ncclBroadcast", gives, !gives, [&](void* data, std::size_t count) {
+      return ncclBroadcast(data, data, count * sizeof(T), ncclUint8, root, nccl_, lane_->stream());
     });
   }
 
-  int device_;
+  NcclLimits limits_;
+  std::vector<int> world_ranks_;  ///< [size()]
+  std::unique_ptr<TeamAgreement> agreement_;
+  std::shared_ptr<DeviceLane> lane_;
   ncclComm_t nccl_ = nullptr;
-  cudaStream_t stream_ = nullptr;
-  void* stage_ = nullptr;
-  std::size_t stage_bytes_ = 0;
-  std::int64_t sequence_ = 0;
+  std::int64_t sequence_ = 0;  ///< operations begun: 1 and 2 make the team
+  Verdict failure_;
+  bool is_unanswered_ = false;
 };
 
 }  // namespace
 
 std::unique_ptr<ClusterCommunicator::Impl> make_nccl_cluster(World& world, UniqueComm team) {
   const bool is_member = team.valid();
-  DeviceChoice choice;
-  world.all().run_and_agree([&] {
-    if (is_member) {
-      choice = choose_device(world);
+  const int device = choose_device(world, is_member);
+  auto cluster = std::make_unique<NcclCluster>(std::move(team), nccl_limits());
+  Failure failure;
+  if (is_member) {
+    failure.capture([&] { cluster->connect(device, world.rank()); });
+  }
+  if (cluster->is_unanswered()) {
+    // The rank that is missing is missing in the world too: no collective can end any more.
+    World::abort(exit_code(Fault::kBackend), failure.text);
+  }
+  // A team's failure is the same on all its ranks; the other teams get the lowest rank's.
+  Verdict mine = cluster->failure();
+  if (failure.any() && mine.kind == Verdict::Kind::kWell) {  // MPI failed
+    mine.kind = Verdict::Kind::kFailed;
+    mine.fault = failure.fault;
+    mine.text = failure.text;
+  }
+  for (const std::string& packed : world.all().all_gather(pack(mine))) {
+    const Verdict verdict = unpack(packed);
+    if (verdict.kind != Verdict::Kind::kWell) {
+      raise(verdict);
     }
-  });
-  refuse_shared_devices(world, choice.identity);
-  auto cluster = std::make_unique<NcclCluster>(std::move(team), choice.device);
-  world.all().run_and_agree([&] {
-    if (is_member) {
-      cluster->connect();
-    }
-  });
+  }
   return cluster;
 }
 

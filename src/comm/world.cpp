@@ -5,7 +5,9 @@
 #include <cstdlib>
 #include <exception>
 
+#include "activity_state.hpp"
 #include "mpi_cluster.hpp"
+#include "process_end.hpp"
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -26,6 +28,17 @@ namespace {
     }
   }
   World::abort(exit_code(Fault::kInternal), message);
+}
+
+/// Process that has a World; 0: none. A forked child has a number of its own, and its own end.
+pid_t process_of_world = 0;
+
+/// A library that calls exit(0) in the middle of a run would make the job look successful.
+void refuse_silent_exit() {
+  if (process_of_world == ::getpid()) {
+    World::abort(exit_code(Fault::kInternal),
+                 "the process called exit() in the middle of its work");
+  }
 }
 
 }  // namespace
@@ -50,10 +63,15 @@ World::World(int* argc, char*** argv) : impl_(std::make_unique<Impl>()) {
   // Communicators made from this one inherit the handler, so every code comes back to us.
   mpi_check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   std::set_terminate(abort_on_terminate);
+  process_of_world = ::getpid();
+  static const int registered = std::atexit(refuse_silent_exit);
+  expects(registered == 0, "std::atexit refuses another function");
 
   mpi_check(MPI_Comm_rank(MPI_COMM_WORLD, &impl_->rank), "MPI_Comm_rank");
   mpi_check(MPI_Comm_size(MPI_COMM_WORLD, &impl_->size), "MPI_Comm_size");
   impl_->host = host_name();
+  set_rank_of_messages(impl_->rank, impl_->size, impl_->host);
+  name_fatal_signals(impl_->rank, impl_->host);
 
   MPI_Comm node = MPI_COMM_NULL;
   mpi_check(
@@ -65,11 +83,12 @@ World::World(int* argc, char*** argv) : impl_(std::make_unique<Impl>()) {
 
   MPI_Comm everybody = MPI_COMM_NULL;
   mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &everybody), "MPI_Comm_dup");
-  impl_->all =
-      std::make_unique<ClusterCommunicator>(std::make_unique<MpiCluster>(UniqueComm(everybody)));
+  impl_->all = std::make_unique<ClusterCommunicator>(
+      std::make_unique<MpiCluster>(UniqueComm(everybody)), "all ranks");
 }
 
 World::~World() {
+  process_of_world = 0;
   if (std::uncaught_exceptions() > impl_->exceptions_at_start) {
     return;  // peers may sit in a collective: main's handler ends the job, MPI_Finalize would wait
   }
@@ -102,17 +121,14 @@ void World::abort(int code, const std::string& message) {
   if (running) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   }
-  const std::string line = rank >= 0 ? fmt::format("[rank {} {}] {}\n", rank, host_name(), message)
-                                     : fmt::format("[{}] {}\n", host_name(), message);
+  process_of_world = 0;  // MPI_Abort may end in exit()
+  const std::string text = at_activity_of_this_rank(message);
   std::fflush(nullptr);
-  for (std::size_t done = 0; done < line.size();) {  // unbuffered: the launcher kills us next
-    const ssize_t n = ::write(STDERR_FILENO, line.data() + done, line.size() - done);
-    if (n <= 0) {
-      break;
-    }
-    done += static_cast<std::size_t>(n);
-  }
+  write_to_stderr(rank >= 0 ? fmt::format("[rank {} {}] {}\n", rank, host_name(), text)
+                            : fmt::format("[{}] {}\n", host_name(), text));
   if (running) {
+    constexpr unsigned kSecondsForTheLauncher = 20;
+    exit_later(kSecondsForTheLauncher, code);
     MPI_Abort(MPI_COMM_WORLD, code);
   }
   std::_Exit(code);

@@ -7,6 +7,7 @@
 #include "apo/core/balance.hpp"
 #include "apo/core/error.hpp"
 #include "apo/federation/local_training.hpp"
+#include "apo/federation/round_activity.hpp"
 
 namespace apo::federation {
 namespace {
@@ -20,6 +21,10 @@ bool present_losses_are_finite(const objective::Evaluation& evaluation) {
     }
   }
   return true;
+}
+
+comm::Activity activity_of(const RoundPlan& plan, const data::Client& client) {
+  return client_activity(plan.phase, plan.round, plan.cluster, client);
 }
 
 bool all_finite(std::span<const double> values) {
@@ -128,6 +133,7 @@ void LocalRun::begin_step() {
   if (!finite_) {
     return;
   }
+  const auto activity = activity_of(setting_.plan, client_);
   const int m = setting_.resources.objectives.num_objectives();
   open_record();
   gradients_.resize(static_cast<std::size_t>(m) * parameters_.size());
@@ -155,6 +161,7 @@ void LocalRun::step(std::span<const double> weights) {
   if (!finite_) {
     return;
   }
+  const auto activity = activity_of(setting_.plan, client_);
   open_record();
   const objective::Batch batch = next_batch();
   const std::vector<double> used = restricted_to(weights, present_);

@@ -59,8 +59,9 @@ class FedCmoo final : public BaselineScheme {
     report.floats_down = estimator_.floats_down() + model_size() + m;
 
     const auto p = static_cast<std::size_t>(model_size());
-    TeamSum sum(p + 1);
+    TeamSum sum({p, 1});
     for (const std::vector<float>& delta : work.deltas) {
+      sum.begin_client();
       sum.add(0, 1.0, delta);
       sum.add(p, std::vector<double>{1.0});
     }

@@ -51,11 +51,12 @@ class FedMgdaPlus final : public BaselineScheme {
     }
     const std::vector<double> gram = gram_of_clients(work, delivered.size(), report);
     const std::vector<double> weights = combine_clients(delivered, gram);
-    TeamSum sum(start.size());
+    TeamSum sum({start.size()});
     for (std::size_t i = 0; i < work.clients.size(); ++i) {
       const auto place = static_cast<std::size_t>(
           std::lower_bound(delivered.begin(), delivered.end(), work.clients[i]) -
           delivered.begin());
+      sum.begin_client();
       sum.add(0, weights[place], work.deltas[i]);
     }
     server_step(sum.reduce(resources(), report), 1.0, parameters);

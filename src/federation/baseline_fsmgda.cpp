@@ -52,8 +52,11 @@ class Fsmgda final : public BaselineScheme {
   [[nodiscard]] std::vector<double> mean_deltas(const LocalWork& work, RoundReport& report) const {
     const auto m = static_cast<std::size_t>(num_objectives());
     const auto p = static_cast<std::size_t>(model_size());
-    TeamSum sum(m * p + m);
-    for (std::size_t i = 0; i < work.deltas.size(); ++i) {
+    TeamSum sum({m * p, m});
+    for (std::size_t i = 0; i < work.deltas.size(); ++i) {  // m per client
+      if (i % m == 0) {
+        sum.begin_client();
+      }
       if (!work.deltas[i].empty()) {
         sum.add(i % m * p, 1.0, work.deltas[i]);
         sum.add(m * p + i % m, std::vector<double>{1.0});

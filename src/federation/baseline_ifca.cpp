@@ -73,11 +73,12 @@ class Ifca final : public BaselineScheme {
     report.floats_up = model_size() + 1;  // the delta and the number of its model
     report.floats_down = num_parameters();
 
-    TeamSum sum(num_models() * p + num_models());
+    TeamSum sum({num_models() * p, num_models()});
     for (std::size_t i = 0; i < work.clients.size(); ++i) {
       const data::Client& client =
           resources().partition.clients[static_cast<std::size_t>(work.clients[i])];
       const double mass = mass_of(static_cast<double>(client.num_pairs()));
+      sum.begin_client();
       sum.add(chosen[i] * p, mass, work.deltas[i]);
       sum.add(num_models() * p + chosen[i], std::vector<double>{mass});
     }

@@ -153,9 +153,10 @@ JacobianEstimate JacobianEstimator::estimate(const RoundPlan& plan,
 
 JacobianEstimate JacobianEstimator::exact(const std::vector<LocalRun>& runs,
                                           RoundReport& report) const {
-  TeamSum sum(m_ * p_ + 2 * m_);
+  TeamSum sum({m_ * p_, m_, m_});
   for (const LocalRun& run : runs) {
     if (run.finite()) {
+      sum.begin_client();
       sum.add(0, 1.0, run.gradients());
       sum.add(m_ * p_, counts_and_losses(run));
     }
@@ -177,9 +178,10 @@ JacobianEstimate JacobianEstimator::two_way(const RoundPlan& plan,
       }
     }
   });
-  TeamSum first(m_ * p_ + 2 * m_);
+  TeamSum first({m_ * p_, m_, m_});
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (runs[i].finite()) {
+      first.begin_client();
       first.add(0, 1.0, sent[i]);
       first.add(m_ * p_, counts_and_losses(runs[i]));
     }
@@ -192,11 +194,12 @@ JacobianEstimate JacobianEstimator::two_way(const RoundPlan& plan,
   }
   compress(plan, kServer, total);
 
-  TeamSum second(2 * m_ * m_ + 2);
+  TeamSum second({m_ * m_, m_ * m_, 1, 1});
   run_timed(resources_.team, seconds, [&] {
     for (std::size_t i = 0; i < runs.size(); ++i) {
       if (runs[i].finite()) {
         GramShare share = gram_share(runs[i].gradients(), sent[i], total, m_);
+        second.begin_client();
         second.add(0, std::move(share.known));
         second.add(m_ * m_, std::move(share.remainder));
         second.add(2 * m_ * m_, {share.sent_square, 1.0});

@@ -42,8 +42,11 @@ class RewardedSoup final : public BaselineScheme {
     report.floats_up = num_parameters();
     report.floats_down = num_parameters();
 
-    TeamSum sum(m * p + m);
-    for (std::size_t i = 0; i < work.deltas.size(); ++i) {
+    TeamSum sum({m * p, m});
+    for (std::size_t i = 0; i < work.deltas.size(); ++i) {  // m per client
+      if (i % m == 0) {
+        sum.begin_client();
+      }
       if (!work.deltas[i].empty()) {
         const data::Client& client =
             resources().partition.clients[static_cast<std::size_t>(work.clients[i / m])];

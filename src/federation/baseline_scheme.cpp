@@ -8,29 +8,41 @@
 
 namespace apo::federation {
 
+TeamSum::TeamSum(const std::vector<std::size_t>& parts) {
+  for (const std::size_t part : parts) {
+    cuts_.push_back(size_);
+    size_ += part;
+  }
+}
+
 void TeamSum::add(std::size_t offset, double weight, std::span<const float> values) {
-  expects(offset + values.size() <= size_, "TeamSum: a term leaves the sum");
-  terms_.push_back({offset, weight, values, {}});
+  add_piece({offset, weight, values, {}});
 }
 
 void TeamSum::add(std::size_t offset, std::vector<double> values) {
-  expects(offset + values.size() <= size_, "TeamSum: a term leaves the sum");
-  terms_.push_back({offset, 1.0, {}, std::move(values)});
+  add_piece({offset, 1.0, {}, std::move(values)});
 }
 
-void TeamSum::add_slice(std::size_t begin, std::span<double> slice) const {
+void TeamSum::add_piece(Piece piece) {
+  expects(!terms_.empty(), "TeamSum: a number of no client");
+  expects(piece.offset + piece.values.size() + piece.numbers.size() <= size_,
+          "TeamSum: a term leaves the sum");
+  terms_.back().push_back(std::move(piece));
+}
+
+void TeamSum::add_slice(std::size_t term, std::size_t begin, std::span<double> slice) const {
   const std::size_t end = begin + slice.size();
-  for (const Term& term : terms_) {
-    const std::size_t count = term.values.size() + term.numbers.size();  // one of them is empty
-    const std::size_t first = std::max(begin, term.offset);
-    const std::size_t last = std::min(end, term.offset + count);
-    if (term.numbers.empty()) {
+  for (const Piece& piece : terms_[term]) {
+    const std::size_t count = piece.values.size() + piece.numbers.size();  // one of them is empty
+    const std::size_t first = std::max(begin, piece.offset);
+    const std::size_t last = std::min(end, piece.offset + count);
+    if (piece.numbers.empty()) {
       for (std::size_t k = first; k < last; ++k) {
-        slice[k - begin] += term.weight * static_cast<double>(term.values[k - term.offset]);
+        slice[k - begin] += piece.weight * static_cast<double>(piece.values[k - piece.offset]);
       }
     } else {
       for (std::size_t k = first; k < last; ++k) {
-        slice[k - begin] += term.numbers[k - term.offset];
+        slice[k - begin] += piece.numbers[k - piece.offset];
       }
     }
   }
@@ -39,11 +51,14 @@ void TeamSum::add_slice(std::size_t begin, std::span<double> slice) const {
 std::vector<double> TeamSum::reduce(const RoundResources& resources, RoundReport& report) {
   const Stopwatch watch;
   std::vector<double> sum(size_);
-  sum_over_team(resources.team, resources.ordered_reduction, sum,
-                [this](std::size_t begin, std::span<double> slice) { add_slice(begin, slice); });
+  sum_over_team(
+      resources.team, resources.reproducible, sum, terms_.size(), report.participants.size(),
+      [this](std::size_t term, std::size_t begin, std::span<double> slice) {
+        add_slice(term, begin, slice);
+      },
+      cuts_);
   report.seconds_reduction += watch.seconds();
-  report.bytes_reduced += static_cast<std::int64_t>(
-      size_ * (resources.ordered_reduction ? sizeof(double) : sizeof(float)));
+  report.bytes_reduced += bytes_of_sum(size_, resources.reproducible);
   return sum;
 }
 
@@ -102,9 +117,7 @@ std::vector<const data::Client*> BaselineScheme::my_clients(const RoundPlan& pla
 }
 
 std::set<int> BaselineScheme::close_clients(const LocalWork& work, RoundReport& report) const {
-  std::vector<double> seconds = {work.seconds};
-  resources_.team.all_reduce(std::span<double>(seconds), comm::Reduction::kMax);
-  report.seconds_clients = seconds[0];
+  share_seconds(resources_.team, work.seconds, report);
   report.steps = gather_steps(resources_.team, work.records);
   std::set<int> failed;
   std::vector<StepRecord> first;

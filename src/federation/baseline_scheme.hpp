@@ -16,31 +16,37 @@
 
 namespace apo::federation {
 
-/// A sum over the team that is put together from the terms of this rank's clients.
+/// A sum over the participants of a round that is put together from this rank's clients. Each of
+/// them is one term of sum_over_team(), so that the sum does not depend on the ranks.
 class TeamSum {
  public:
-  /// @param size  numbers of the sum, equal on all ranks
-  explicit TeamSum(std::size_t size) : size_(size) {}
+  /// @param parts  numbers of the sum in parts of like size, equal on all ranks: all numbers of a
+  ///               part may be rounded to the precision of its largest
+  explicit TeamSum(const std::vector<std::size_t>& parts);
 
-  /// Adds weight * values to [offset, offset + values.size()). Calls come in client order. The
-  /// values are read by reduce(), so they have to stay.
+  /// Starts the term of the next client.
+  void begin_client() { terms_.emplace_back(); }
+  /// Adds weight * values to [offset, offset + values.size()) of the client's term. The values are
+  /// read by reduce(), so they have to stay.
   void add(std::size_t offset, double weight, std::span<const float> values);
   void add(std::size_t offset, std::vector<double> values);
 
-  /// Collective. Adds seconds and bytes to the report.
+  /// Collective. Adds seconds and bytes to the report, whose participants are known.
   [[nodiscard]] std::vector<double> reduce(const RoundResources& resources, RoundReport& report);
 
  private:
-  struct Term {
+  struct Piece {
     std::size_t offset = 0;
     double weight = 1.0;
     std::span<const float> values;
     std::vector<double> numbers;  ///< instead of values, weight 1
   };
-  void add_slice(std::size_t begin, std::span<double> slice) const;
+  void add_piece(Piece piece);
+  void add_slice(std::size_t term, std::size_t begin, std::span<double> slice) const;
 
-  std::size_t size_;
-  std::vector<Term> terms_;
+  std::size_t size_ = 0;
+  std::vector<std::size_t> cuts_;
+  std::vector<std::vector<Piece>> terms_;
 };
 
 /// What one rank's participants leave behind in a round.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "apo/core/clock.hpp"
@@ -12,16 +13,54 @@
 namespace apo::federation {
 namespace {
 
-/// Deltas of this rank's participants, and what the monitor is told about them.
-struct Contributions {
-  std::vector<int> clients;
-  std::vector<std::vector<float>> updates;
-  std::vector<StepRecord> steps;
+/// One participant's part of the round's sum.
+struct Contribution {
+  int client = 0;
+  std::vector<float> update;               ///< [P]
+  std::optional<std::size_t> monitored{};  ///< its number in the monitor
+};
+
+/// [sum rho_i delta_i (P), the monitor's terms]; every participant is one term.
+class RoundSum {
+ public:
+  RoundSum(std::size_t num_parameters, const TheoryMonitor* monitor)
+      : p_(num_parameters), monitor_(monitor) {
+    if (monitor_ != nullptr) {
+      for (const std::size_t cut : monitor_->cuts()) {
+        cuts_.push_back(p_ + cut);
+      }
+    }
+  }
+
+  [[nodiscard]] std::size_t size() const {
+    return p_ + (monitor_ != nullptr ? monitor_->num_terms() : 0);
+  }
+  [[nodiscard]] std::span<const std::size_t> cuts() const { return cuts_; }
+
+  /// @param rho  share of the client
+  void add(const Contribution& client, double rho, std::size_t begin,
+           std::span<double> slice) const {
+    const std::size_t own = begin < p_ ? std::min(slice.size(), p_ - begin) : 0;
+    const float* update = client.update.data() + begin;
+    for (std::size_t k = 0; k < own; ++k) {
+      slice[k] += rho * static_cast<double>(update[k]);
+    }
+    if (own < slice.size() && client.monitored) {
+      monitor_->add_client_terms(*client.monitored, begin + own - p_, slice.subspan(own));
+    }
+  }
+
+ private:
+  std::size_t p_;
+  const TheoryMonitor* monitor_;
+  std::vector<std::size_t> cuts_;
 };
 
 /// @param delta  the client's update, [P]
-void tell_monitor(const data::Client& client, double mass, double optimum,
-                  std::span<const float> delta, LocalResult& result, TheoryMonitor& monitor) {
+/// @return the client's number in the monitor
+std::size_t tell_monitor(const data::Client& client, double mass, double optimum,
+                         std::span<const float> delta, LocalResult& result,
+                         TheoryMonitor& monitor) {
   const StepRecord& step = result.steps.front();
   TheoryClient seen;
   seen.client = client.id.value;
@@ -33,7 +72,7 @@ void tell_monitor(const data::Client& client, double mass, double optimum,
   seen.gram = step.gram;
   seen.direction = std::move(result.first.direction);
   seen.gradients = std::move(result.first.gradients);
-  monitor.add(std::move(seen));
+  return monitor.add(std::move(seen));
 }
 
 }  // namespace
@@ -60,7 +99,8 @@ LocalRound run_local_round(const RoundPlan& plan, const RoundResources& resource
   row.cluster = plan.cluster;
   row.round = plan.round;
   Stopwatch watch;
-  Contributions mine;
+  std::vector<Contribution> mine;
+  std::vector<StepRecord> steps;
   const auto [begin, end] =
       block_of(static_cast<int>(plan.participants.size()), team.rank(), team.size());
   for (int i = begin; i < end; ++i) {
@@ -79,23 +119,21 @@ LocalRound run_local_round(const RoundPlan& plan, const RoundResources& resource
       for (std::size_t k = 0; k < parameters.size(); ++k) {
         result.parameters[k] -= parameters[k];
       }
+      Contribution& own = mine.emplace_back(Contribution{id, std::move(result.parameters)});
       if (monitor != nullptr && !result.first.gradients.empty()) {
-        tell_monitor(client, mass_of(id),
-                     resources.objectives.chebyshev_optimum(client.id, client.preference),
-                     result.parameters, result, *monitor);
+        own.monitored =
+            tell_monitor(client, mass_of(id),
+                         resources.objectives.chebyshev_optimum(client.id, client.preference),
+                         own.update, result, *monitor);
       }
-      mine.updates.push_back(std::move(result.parameters));
-      mine.clients.push_back(id);
     }
     for (StepRecord& step : result.steps) {
-      mine.steps.push_back(std::move(step));
+      steps.push_back(std::move(step));
     }
   }
-  std::vector<double> seconds = {watch.seconds()};
-  team.all_reduce(std::span<double>(seconds), comm::Reduction::kMax);
-  report.seconds_clients = seconds[0];
+  share_seconds(team, watch.seconds(), report);
 
-  report.steps = gather_steps(team, mine.steps);
+  report.steps = gather_steps(team, steps);
   std::set<int> failed;
   for (const StepRecord& step : report.steps) {
     if (!step.finite) {
@@ -123,24 +161,16 @@ LocalRound run_local_round(const RoundPlan& plan, const RoundResources& resource
 
   watch.restart();
   const std::size_t p = parameters.size();
-  std::vector<double> sum(p + (monitor != nullptr ? monitor->num_terms() : 0));
-  sum_over_team(team, resources.ordered_reduction, sum,
-                [&](std::size_t first, std::span<double> slice) {
-                  const std::size_t own = first < p ? std::min(slice.size(), p - first) : 0;
-                  for (std::size_t i = 0; i < mine.updates.size(); ++i) {
-                    const double weight = mass_of(mine.clients[i]) / mass;
-                    const float* update = mine.updates[i].data() + first;
-                    for (std::size_t k = 0; k < own; ++k) {
-                      slice[k] += weight * static_cast<double>(update[k]);
-                    }
-                  }
-                  if (own < slice.size()) {
-                    monitor->add_terms(first + own - p, slice.subspan(own));
-                  }
-                });
+  const RoundSum layout(p, monitor);
+  std::vector<double> sum(layout.size());
+  sum_over_team(
+      team, resources.reproducible, sum, mine.size(), plan.participants.size(),
+      [&](std::size_t i, std::size_t first, std::span<double> slice) {
+        layout.add(mine[i], mass_of(mine[i].client) / mass, first, slice);
+      },
+      layout.cuts());
   report.seconds_reduction = watch.seconds();
-  report.bytes_reduced = static_cast<std::int64_t>(
-      sum.size() * (resources.ordered_reduction ? sizeof(double) : sizeof(float)));
+  report.bytes_reduced = bytes_of_sum(sum.size(), resources.reproducible);
   if (monitor != nullptr) {
     double squares = 0.0;
     for (std::size_t k = 0; k < p; ++k) {

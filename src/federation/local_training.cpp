@@ -9,6 +9,7 @@
 #include "apo/core/error.hpp"
 #include "apo/federation/batch_sampler.hpp"
 #include "apo/federation/optimizer.hpp"
+#include "apo/federation/round_activity.hpp"
 
 namespace apo::federation {
 namespace {
@@ -168,6 +169,7 @@ LocalResult train_client(objective::ObjectiveSet& objectives, direction::Directi
                          std::span<const int> text_of_pair, std::span<const float> start,
                          const LocalOptions& options, const StreamKey& batches,
                          std::uint64_t step_key, const StepRecord& record) {
+  const auto activity = client_activity(record.phase, record.round, record.cluster, client);
   const int m = objectives.num_objectives();
   const std::size_t p = start.size();
   LocalResult result;
@@ -179,6 +181,7 @@ LocalResult train_client(objective::ObjectiveSet& objectives, direction::Directi
   BatchSampler sampler(pool, batches, text_of_pair);
   bool was_uniform = options.was_uniform;
   for (int k = 0; k < options.steps; ++k) {
+    comm::note_progress();
     const Stopwatch watch;
     StepRecord row = record;
     row.client = client.id.value;

@@ -127,7 +127,8 @@ std::string pack(const RoundReport& r) {
   for (const int x : {static_cast<int>(r.phase), r.start_round, r.cluster, r.round, r.num_failed}) {
     out.put(x);
   }
-  for (const double x : {r.update_norm, r.learning_rate, r.seconds_clients, r.seconds_reduction}) {
+  for (const double x :
+       {r.update_norm, r.learning_rate, r.seconds_clients, r.seconds_reduction, r.imbalance}) {
     out.put(x);
   }
   for (const std::int64_t x : {r.bytes_reduced, r.floats_up, r.floats_down}) {
@@ -149,7 +150,8 @@ RoundReport unpack_report(const std::string& bytes) {
   for (int* x : {&r.start_round, &r.cluster, &r.round, &r.num_failed}) {
     *x = in.integer();
   }
-  for (double* x : {&r.update_norm, &r.learning_rate, &r.seconds_clients, &r.seconds_reduction}) {
+  for (double* x :
+       {&r.update_norm, &r.learning_rate, &r.seconds_clients, &r.seconds_reduction, &r.imbalance}) {
     *x = in.real();
   }
   for (std::int64_t* x : {&r.bytes_reduced, &r.floats_up, &r.floats_down}) {
@@ -162,6 +164,30 @@ RoundReport unpack_report(const std::string& bytes) {
     *table = unpack_table(in.text());
   }
   return r;
+}
+
+std::string pack(const RoundPacket& packet) {
+  Writer out;
+  out.put(packet.stop ? 1 : 0);
+  out.put(packet.checkpoint ? 1 : 0);
+  out.put(static_cast<std::uint64_t>(packet.reports.size()));
+  for (const RoundReport& report : packet.reports) {
+    out.put(pack(report));
+    out.put(pack(report.steps));
+  }
+  return out.take();
+}
+
+RoundPacket unpack_packet(const std::string& bytes) {
+  Reader in(bytes);
+  RoundPacket packet;
+  packet.stop = in.integer() != 0;
+  packet.checkpoint = in.integer() != 0;
+  for (std::uint64_t k = in.word(); k > 0; --k) {
+    packet.reports.push_back(unpack_report(in.text()));
+    packet.reports.back().steps = unpack(in.text());
+  }
+  return packet;
 }
 
 }  // namespace apo::federation

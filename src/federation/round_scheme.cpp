@@ -12,18 +12,40 @@ std::vector<float> RoundScheme::personal(const data::Client& /*client*/,
   return {parameters.begin(), parameters.end()};
 }
 
-void sum_over_team(comm::ClusterCommunicator& team, bool ordered, std::span<double> sum,
-                   const std::function<void(std::size_t begin, std::span<double> slice)>& add) {
-  std::fill(sum.begin(), sum.end(), 0.0);
-  if (ordered) {
-    team.ordered_sum(sum, add);
+void sum_over_team(comm::ClusterCommunicator& team, bool reproducible, std::span<double> sum,
+                   std::size_t num_terms, std::size_t max_terms, const comm::AddTerm& add,
+                   std::span<const std::size_t> cuts) {
+  if (reproducible) {
+    comm::exact_sum(team, sum, num_terms, max_terms, add, cuts);
     return;
   }
-  add(0, sum);
+  std::fill(sum.begin(), sum.end(), 0.0);
+  team.run_and_agree([&] {
+    for (std::size_t t = 0; t < num_terms; ++t) {
+      add(t, 0, sum);
+    }
+  });
   // float32 travels: this is the mode for speed.
   std::vector<float> local(sum.begin(), sum.end());
   team.all_reduce(std::span<float>(local), comm::Reduction::kSum);
   std::copy(local.begin(), local.end(), sum.begin());
+}
+
+std::int64_t bytes_of_sum(std::size_t size, bool reproducible) {
+  return static_cast<std::int64_t>(size * (reproducible ? sizeof(std::int64_t) : sizeof(float)));
+}
+
+void share_seconds(comm::ClusterCommunicator& team, double seconds, RoundReport& report) {
+  const std::vector<double> mine = {seconds};
+  std::vector<double> all(static_cast<std::size_t>(team.size()));
+  team.all_gather(mine, all);
+  double sum = 0.0;
+  for (const double x : all) {
+    report.seconds_clients = std::max(report.seconds_clients, x);
+    sum += x;
+  }
+  report.imbalance =
+      sum > 0.0 ? report.seconds_clients * static_cast<double>(all.size()) / sum : 1.0;
 }
 
 std::vector<StepRecord> gather_steps(comm::ClusterCommunicator& team,

@@ -19,9 +19,10 @@ namespace {
 constexpr double kMib = 1024.0 * 1024.0;
 constexpr int kMinGroups = 8;
 
-/// Members in blocks of fixed composition. A block's terms are added up first, then the blocks in
-/// order, so that the sum does not depend on the number of ranks, although gradients are not kept.
-/// As many blocks as sums fit into the memory limit: one per member in small problems.
+/// Members in blocks of fixed composition. A block's terms are added up in order, on one rank, and
+/// the blocks are the terms of an exact sum: it does not depend on the number of ranks, although
+/// gradients are not kept. As many blocks as sums fit into the memory limit: one per member in
+/// small problems.
 int num_groups(int num_members, std::size_t numbers_per_sum, int memory_mib) {
   const double fitting =
       memory_mib * kMib / (static_cast<double>(numbers_per_sum) * sizeof(double));
@@ -100,9 +101,7 @@ class Audit {
     for (int i = first; i < last; ++i) {
       visit(plan_.members[static_cast<std::size_t>(i)], sum);
     }
-    // The first rank's blocks are the beginning of the sum: they can be joined at once.
-    const bool joins = resources_.team.rank() == 0 || !resources_.ordered_reduction;
-    if (joins && !sums_.empty()) {
+    if (!resources_.reproducible && !sums_.empty()) {
       for (std::size_t k = 0; k < sum.size(); ++k) {
         sums_[0][k] += sum[k];
       }
@@ -161,14 +160,18 @@ class Audit {
 
   void finish(const std::vector<double>& masses, double total, RoundReport& report) {
     std::vector<double> sum(num_sums());
-    sum_over_team(resources_.team, resources_.ordered_reduction, sum,
-                  [&](std::size_t begin, std::span<double> slice) {
-                    for (const std::vector<double>& block : sums_) {
-                      for (std::size_t k = 0; k < slice.size(); ++k) {
-                        slice[k] += block[begin + k];
-                      }
-                    }
-                  });
+    std::vector<std::size_t> cuts;  // the directions and every objective's gradients
+    for (std::size_t cut = p_; cut < sum.size(); cut += p_) {
+      cuts.push_back(cut);
+    }
+    sum_over_team(
+        resources_.team, resources_.reproducible, sum, sums_.size(), plan_.members.size(),
+        [&](std::size_t block, std::size_t begin, std::span<double> slice) {
+          for (std::size_t k = 0; k < slice.size(); ++k) {
+            slice[k] += sums_[block][begin + k];
+          }
+        },
+        cuts);
     sums_.clear();
     for (double& x : sum) {
       x /= total;
@@ -262,7 +265,7 @@ class Audit {
   std::size_t m_;
   std::size_t p_;
   std::vector<Member> members_;
-  std::vector<std::vector<double>> sums_;         ///< of this rank's blocks, or their sum so far
+  std::vector<std::vector<double>> sums_;         ///< of this rank's blocks; fast: joined to one
   std::vector<double> masses_ = {0.0, 0.0, 0.0};  ///< of C+, of C0; members left out
   double kept_bytes_ = 0.0;
   std::vector<float> w_after_;

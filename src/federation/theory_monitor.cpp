@@ -12,19 +12,21 @@ namespace apo::federation {
 TheoryMonitor::TheoryMonitor(TheorySetting setting, int num_objectives, std::int64_t num_parameters)
     : setting_(std::move(setting)), m_(num_objectives), p_(num_parameters) {}
 
-void TheoryMonitor::add(TheoryClient client) {
+std::size_t TheoryMonitor::add(TheoryClient client) {
   const auto m = static_cast<std::size_t>(m_);
   const bool complete = client.loss.size() == m && client.direction.mu.size() == m &&
                         std::all_of(client.loss.begin(), client.loss.end(),
                                     [](double x) { return std::isfinite(x); });
   if (!complete) {
-    ++left_out_;
-    return;
+    places_.emplace_back();
+    return places_.size() - 1;
   }
   expects(client.gradients.size() == m * static_cast<std::size_t>(p_) &&
               client.preference.size() == m && client.gram.size() == m * m,
           "TheoryMonitor: the sizes of client " + std::to_string(client.client) + " disagree");
+  places_.emplace_back(clients_.size());
   clients_.push_back(std::move(client));
+  return places_.size() - 1;
 }
 
 void TheoryMonitor::set_total_pairs(double total) { total_pairs_ = total; }
@@ -40,26 +42,36 @@ double TheoryMonitor::local_pairs() const {
 // [rho+ dbar+ (P), rho0 dbar0 (P), rho+, rho0, clients left out]
 std::size_t TheoryMonitor::num_terms() const { return 2 * static_cast<std::size_t>(p_) + 3; }
 
-void TheoryMonitor::add_terms(std::size_t begin, std::span<double> slice) const {
+std::vector<std::size_t> TheoryMonitor::cuts() const {
+  const auto p = static_cast<std::size_t>(p_);
+  return {0, p, 2 * p};
+}
+
+void TheoryMonitor::add_client_terms(std::size_t index, std::size_t begin,
+                                     std::span<double> slice) const {
+  expects(index < places_.size(), "TheoryMonitor: no client " + std::to_string(index) + " among " +
+                                      std::to_string(places_.size()));
   const auto p = static_cast<std::size_t>(p_);
   const std::size_t end = begin + slice.size();
-  const auto adds = [&](std::size_t index, double value) {
-    if (begin <= index && index < end) {
-      slice[index - begin] += value;
+  const auto adds = [&](std::size_t place, double value) {
+    if (begin <= place && place < end) {
+      slice[place - begin] += value;
     }
   };
-  for (const TheoryClient& client : clients_) {
-    const double rho = client.num_pairs / total_pairs_;
-    const std::size_t block = is_uniform_block(client.direction.mode) ? 1 : 0;
-    const std::size_t first = std::max(begin, block * p);
-    const std::size_t last = std::min(end, (block + 1) * p);
-    if (first < last) {
-      theory::add_direction(client.gradients, client.direction.weight, rho, first - block * p,
-                            slice.subspan(first - begin, last - first));
-    }
-    adds(2 * p + block, rho);
+  if (!places_[index]) {
+    adds(2 * p + 2, 1.0);
+    return;
   }
-  adds(2 * p + 2, left_out_);
+  const TheoryClient& client = clients_[*places_[index]];
+  const double rho = client.num_pairs / total_pairs_;
+  const std::size_t block = is_uniform_block(client.direction.mode) ? 1 : 0;
+  const std::size_t first = std::max(begin, block * p);
+  const std::size_t last = std::min(end, (block + 1) * p);
+  if (first < last) {
+    theory::add_direction(client.gradients, client.direction.weight, rho, first - block * p,
+                          slice.subspan(first - begin, last - first));
+  }
+  adds(2 * p + block, rho);
 }
 
 void TheoryMonitor::finish(comm::ClusterCommunicator& team, std::span<const double> sum,

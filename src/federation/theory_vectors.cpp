@@ -8,12 +8,22 @@
 
 #include "apo/core/error.hpp"
 #include "apo/core/rng.hpp"
+#include "apo/federation/trainer.hpp"
 
 namespace apo::federation::theory {
 namespace {
 
 constexpr int kMaxPairRows = 256;       // rows of the pair table per round: 23 clients give 253
 constexpr double kLossRounding = 1e-6;  // float32 forward passes; analytic losses are far better
+
+/// Names the pairs' draws by the clients: a cluster's number changes with the budget.
+std::uint64_t key_of(std::span<const ClientTerms> clients) {
+  TrainingGroup group;
+  for (const ClientTerms& client : clients) {
+    group.members.emplace_back(client.client);
+  }
+  return group_key(group);
+}
 
 /// ||aggregate - sum_j weight_j g_j|| in one pass over the gradients.
 double fused_deviation(std::span<const float> gradients, std::span<const double> weight,
@@ -245,10 +255,10 @@ void report_conditions(const TheorySetting& setting, std::span<const ClientTerms
     return;
   }
   const RoundConditions round = evaluate_round(clients, shared);
-  const std::vector<PairConditions> pairs = evaluate_pairs(
-      clients, shared, kMaxPairRows,
-      {static_cast<std::uint64_t>(setting.start_round), Purpose::kMonteCarlo,
-       static_cast<std::uint64_t>(setting.cluster), static_cast<std::uint64_t>(setting.round)});
+  const std::vector<PairConditions> pairs =
+      evaluate_pairs(clients, shared, kMaxPairRows,
+                     {static_cast<std::uint64_t>(setting.start_round), Purpose::kMonteCarlo,
+                      key_of(clients), static_cast<std::uint64_t>(setting.round)});
   append_rows(setting, left_out, round, pairs, report);
 }
 

@@ -6,8 +6,10 @@
 #include "local_round.hpp"
 
 #include "apo/core/error.hpp"
+#include "apo/core/log.hpp"
 #include "apo/core/rng.hpp"
 #include "apo/federation/batch_sampler.hpp"
+#include "apo/federation/round_activity.hpp"
 
 namespace apo::federation {
 namespace {
@@ -19,6 +21,19 @@ std::uint64_t round_key(Phase phase, int start_round, int round) {
 
 double per_cluster(const std::vector<double>& values, int cluster) {
   return values.size() == 1 ? values[0] : values[static_cast<std::size_t>(cluster)];
+}
+
+/// Seconds of the slowest team's round, for rank-seconds per cluster.
+double slowest_team(const Placement& placement, const std::vector<double>& cost) {
+  double slowest = 0.0;
+  for (const Team& team : placement.teams) {
+    double work = 0.0;
+    for (const int cluster : team.clusters) {
+      work += cost[static_cast<std::size_t>(cluster)];
+    }
+    slowest = std::max(slowest, work / team.num_ranks);
+  }
+  return slowest;
 }
 
 void check_rates(const char* key, const std::vector<double>& values, std::size_t num_clusters) {
@@ -83,16 +98,15 @@ Trainer::Trainer(comm::World& world, const data::Partition& partition,
   for (const std::uint64_t key : group_keys_) {
     state_.parameters.push_back(scheme_->initial_parameters(key));
   }
+  cost_.assign(groups_.size(), 0.0);
   state_.memory.resize(groups_.size());
   state_.was_uniform.assign(partition_.clients.size(), 0);
 }
 
 RoundResources Trainer::resources() {
-  return {partition_,         objectives_,
-          *solver_,           team_,
-          options_.phase1,    options_.baseline,
-          options_.direction, options_.monitor,
-          options_.seed,      options_.ordered_reduction};
+  return {partition_,      objectives_,          *solver_,           team_,
+          options_.phase1, options_.baseline,    options_.direction, options_.monitor,
+          options_.seed,   options_.reproducible};
 }
 
 void Trainer::restore(TrainingState state) {
@@ -180,12 +194,15 @@ void Trainer::remember_modes(const RoundReport& report) {
   }
 }
 
-void Trainer::run_all_clusters(const Round& round, std::vector<std::vector<float>>& parameters,
-                               RoundObserver& observer) {
+RoundRequest Trainer::run_all_clusters(const Round& round,
+                                       std::vector<std::vector<float>>& parameters,
+                                       RoundObserver& observer) {
   const Team& team = placement_.teams[static_cast<std::size_t>(
       placement_.team_of_rank[static_cast<std::size_t>(world_.rank())])];
   std::vector<RoundReport> reports;
+  const auto activity = round_activity(round.phase, round.round, -1);
   for (const int cluster : team.clusters) {
+    const auto cluster_activity = round_activity(round.phase, round.round, cluster);
     const RoundPlan plan = plan_of(round, cluster);
     const auto c = static_cast<std::size_t>(cluster);
     if (round.phase == Phase::kTwo) {
@@ -195,41 +212,52 @@ void Trainer::run_all_clusters(const Round& round, std::vector<std::vector<float
       remember_modes(reports.back());
     }
   }
-  // Each team's first rank speaks for it; rank 0 hears all clusters, in order.
-  std::string summary;
-  std::string steps;
-  std::string packet;
+  // Each team's first rank speaks for it; every rank says what it asks for. One exchange for all.
+  const RoundRequest mine = observer.request();
+  RoundPacket packet{mine.stop, mine.checkpoint, {}};
   if (team_.rank() == 0) {
-    for (const RoundReport& report : reports) {
-      summary = pack(report);
-      steps = pack(report.steps);
-      packet += std::to_string(summary.size()) + " " + std::to_string(steps.size()) + "\n";
-      packet += summary + steps;
-    }
+    packet.reports = std::move(reports);
   }
-  const std::vector<std::string> packets = world_.all().all_gather(packet);
-  if (world_.rank() != 0) {
-    return;
-  }
+  RoundRequest agreed;
   std::vector<RoundReport> all;
-  for (const std::string& bytes : packets) {
-    for (std::size_t at = 0; at < bytes.size();) {
-      std::size_t used = 0;
-      const std::size_t newline = bytes.find('\n', at);
-      const std::string head = bytes.substr(at, newline - at);
-      const std::size_t summary_size = std::stoul(head, &used);
-      const std::size_t steps_size = std::stoul(head.substr(used));
-      at = newline + 1;
-      all.push_back(unpack_report(bytes.substr(at, summary_size)));
-      all.back().steps = unpack(bytes.substr(at + summary_size, steps_size));
-      at += summary_size + steps_size;
+  for (const std::string& bytes : world_.all().all_gather(pack(packet))) {
+    RoundPacket theirs = unpack_packet(bytes);
+    agreed.stop = agreed.stop || theirs.stop;
+    agreed.checkpoint = agreed.checkpoint || theirs.checkpoint;
+    for (RoundReport& report : theirs.reports) {
+      const auto c = static_cast<std::size_t>(report.cluster);
+      const Team& owner = placement_.teams[static_cast<std::size_t>(placement_.team_of_cluster[c])];
+      cost_[c] += report.seconds_clients / report.imbalance * owner.num_ranks;
+      if (world_.rank() == 0) {
+        all.push_back(std::move(report));
+      }
     }
   }
   std::sort(all.begin(), all.end(),
             [](const RoundReport& a, const RoundReport& b) { return a.cluster < b.cluster; });
   for (const RoundReport& report : all) {
+    guard_.check(report);
     observer.on_round(report);
   }
+  return agreed;
+}
+
+void Trainer::rebalance() {
+  const bool measured = std::all_of(cost_.begin(), cost_.end(), [](double x) { return x > 0.0; });
+  if (measured && options_.reproducible && world_.size() > 1) {
+    Placement better = place_clusters(cost_, world_.size());
+    const double ratio = slowest_team(placement_, cost_) / slowest_team(better, cost_);
+    if (ratio > 1.0 / 0.9) {
+      placement_ = std::move(better);
+      team_.close();
+      team_ = comm::ClusterCommunicator::split(
+          world_, placement_.team_of_rank[static_cast<std::size_t>(world_.rank())],
+          options_.backend);
+      log::info("teams formed anew: the slowest one took {:.0f} % longer than it has to",
+                100.0 * (ratio - 1.0));
+    }
+  }
+  std::fill(cost_.begin(), cost_.end(), 0.0);
 }
 
 void Trainer::synchronise(std::vector<std::vector<float>>& parameters) {
@@ -279,7 +307,24 @@ void Trainer::begin_variant() {
   state_.phase2_rounds = 0;
 }
 
-void Trainer::run(RoundObserver& observer) {
+bool Trainer::end_round(const RoundRequest& request, int round, bool last_of_phase,
+                        std::vector<std::vector<float>>& parameters, RoundObserver& observer) {
+  if (world_.rank() == 0) {
+    observer.on_progress(
+        state_.phase1_rounds + state_.variant * options_.phase2.rounds + state_.phase2_rounds,
+        total_rounds());
+  }
+  const bool due = round % options_.checkpoint_every == 0 || last_of_phase;
+  if (due || request.checkpoint || request.stop) {
+    synchronise(parameters);
+    synchronise_memory();
+    observer.on_checkpoint(state_);
+    rebalance();
+  }
+  return request.stop;
+}
+
+Outcome Trainer::run(RoundObserver& observer, Phase last) {
   const Phase1Options& phase1 = options_.phase1;
   const Phase2Options& phase2 = options_.phase2;
   const auto take_start = [&] {
@@ -294,40 +339,37 @@ void Trainer::run(RoundObserver& observer) {
   }
   while (state_.phase1_rounds < phase1.rounds) {
     const int r = state_.phase1_rounds;
-    run_all_clusters(
+    const RoundRequest request = run_all_clusters(
         {Phase::kOne, 0, r, phase1.clients_per_round,
          cosine_learning_rate(phase1.learning_rate, phase1.learning_rate_final, r, phase1.rounds)},
         state_.parameters, observer);
     ++state_.phase1_rounds;
     take_start();
-    if (world_.rank() == 0) {
-      observer.on_progress(state_.phase1_rounds, total_rounds());
+    const bool last_round = state_.phase1_rounds == phase1.rounds;
+    if (end_round(request, state_.phase1_rounds, last_round, state_.parameters, observer)) {
+      return Outcome::kStopped;
     }
-    if (state_.phase1_rounds % options_.checkpoint_every == 0 ||
-        state_.phase1_rounds == phase1.rounds) {
-      synchronise(state_.parameters);
-      synchronise_memory();
-      observer.on_checkpoint(state_);
-    }
+  }
+  if (last == Phase::kOne) {
+    return Outcome::kComplete;
   }
   const int num_variants = static_cast<int>(start_rounds_.size());
   while (state_.variant < num_variants) {
     if (state_.meta.empty()) {
       begin_variant();
     }
+    RoundRequest request;
     while (state_.phase2_rounds < phase2.rounds) {
-      run_all_clusters({Phase::kTwo, start_rounds_[static_cast<std::size_t>(state_.variant)],
-                        state_.phase2_rounds, phase2.clients_per_round, phase2.inner_learning_rate},
-                       state_.meta, observer);
+      request = run_all_clusters(
+          {Phase::kTwo, start_rounds_[static_cast<std::size_t>(state_.variant)],
+           state_.phase2_rounds, phase2.clients_per_round, phase2.inner_learning_rate},
+          state_.meta, observer);
       ++state_.phase2_rounds;
-      if (world_.rank() == 0) {
-        observer.on_progress(phase1.rounds + state_.variant * phase2.rounds + state_.phase2_rounds,
-                             total_rounds());
+      if (state_.phase2_rounds == phase2.rounds) {
+        break;  // the checkpoint below holds the finished variant
       }
-      if (state_.phase2_rounds % options_.checkpoint_every == 0 &&
-          state_.phase2_rounds < phase2.rounds) {
-        synchronise(state_.meta);
-        observer.on_checkpoint(state_);
+      if (end_round(request, state_.phase2_rounds, false, state_.meta, observer)) {
+        return Outcome::kStopped;
       }
     }
     synchronise(state_.meta);
@@ -336,8 +378,11 @@ void Trainer::run(RoundObserver& observer) {
     state_.server.clear();
     state_.phase2_rounds = 0;
     ++state_.variant;
-    observer.on_checkpoint(state_);
+    if (end_round(request, 0, true, state_.meta, observer)) {
+      return Outcome::kStopped;
+    }
   }
+  return Outcome::kComplete;
 }
 
 std::vector<float> Trainer::personal(const data::Client& client, int variant, int cluster) const {

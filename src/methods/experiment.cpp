@@ -1,8 +1,10 @@
 #include "apo/methods/experiment.hpp"
 
+#include <cstring>
 #include <map>
 #include <utility>
 
+#include "apo/comm/activity.hpp"
 #include "apo/core/error.hpp"
 #include "apo/federation/placement.hpp"
 
@@ -119,11 +121,11 @@ std::vector<float> Experiment::reference_parameters() {
   return warm_up.final_parameters(0).at(0);
 }
 
-const Population& Experiment::population() {
-  const std::vector<float> reference = reference_parameters();
-  population_ = make_population(
-      inputs_.partition, reference_losses(world_, inputs_.partition, inputs_.objectives, reference),
-      options_.clustering);
+const Population& Experiment::population(std::vector<std::vector<double>> known) {
+  if (known.empty()) {
+    known = reference_losses(world_, inputs_.partition, inputs_.objectives, reference_parameters());
+  }
+  population_ = make_population(inputs_.partition, known, options_.clustering);
   std::vector<federation::TrainingGroup> groups;
   if (traits_.per_cluster) {
     for (const clustering::Cluster& cluster : population_.clustering.clusters) {
@@ -137,9 +139,9 @@ const Population& Experiment::population() {
   return population_;
 }
 
-void Experiment::train(federation::RoundObserver& observer) {
+federation::Outcome Experiment::train(federation::RoundObserver& observer, federation::Phase last) {
   expects(trainer_ != nullptr, "Experiment: train() before population()");
-  trainer_->run(observer);
+  return trainer_->run(observer, last);
 }
 
 int Experiment::group_of_cluster(int cluster) const { return traits_.per_cluster ? cluster : 0; }
@@ -156,10 +158,22 @@ std::vector<ClientId> Experiment::test_clients() const {
   return clients;
 }
 
+std::vector<float> Experiment::initialiser(const data::Client& client, int variant) const {
+  const int cluster = population_.clients[client.id.index()].cluster;
+  return trainer_->personal(client, variant, group_of_cluster(cluster));
+}
+
+std::vector<float> Experiment::personalise(const data::Client& client, int variant,
+                                           std::vector<federation::StepRecord>& steps) {
+  return inputs_.personaliser->personalise(
+      client, trainer_->start_rounds()[static_cast<std::size_t>(variant)],
+      population_.clients[client.id.index()].cluster, initialiser(client, variant), steps);
+}
+
 void Experiment::evaluate_client(const data::Client& client, int variant,
-                                 ExperimentResult& result) {
-  const int start_round = trainer_->start_rounds()[static_cast<std::size_t>(variant)];
-  EvaluationKey key{method_label(options_), start_round,
+                                 const std::vector<float>* adapted, ExperimentResult& result) {
+  EvaluationKey key{method_label(options_),
+                    trainer_->start_rounds()[static_cast<std::size_t>(variant)],
                     population_.clients[client.id.index()].cluster, Stage::kBase};
   const auto evaluate = [&](Stage stage, std::span<const float> adapter, bool sample) {
     key.stage = stage;
@@ -172,39 +186,75 @@ void Experiment::evaluate_client(const data::Client& client, int variant,
   if (base) {
     return;
   }
-  const std::vector<float> initialiser =
-      trainer_->personal(client, variant, group_of_cluster(key.cluster));
   if (traits_.trains) {  // untrained, it is the base policy
-    evaluate(Stage::kInitialiser, initialiser, true);
+    evaluate(Stage::kInitialiser, initialiser(client, variant), true);
   }
   if (inputs_.personaliser != nullptr) {
     evaluate(Stage::kAdapted,
-             inputs_.personaliser->personalise(client, start_round, key.cluster, initialiser,
-                                               result.adaptation),
-             true);
+             adapted != nullptr ? *adapted : personalise(client, variant, result.adaptation), true);
   }
 }
 
-ExperimentResult Experiment::evaluate() {
-  expects(trainer_ != nullptr, "Experiment: evaluate() before population()");
-  const int m = inputs_.objectives.num_objectives();
-  ExperimentResult local{summary_table(m), response_table(m), {}};
+void Experiment::for_each_client(
+    const std::function<void(int k, int variant, const data::Client&)>& work) {
+  expects(trainer_ != nullptr, "Experiment: test clients before population()");
   const std::vector<ClientId> clients = test_clients();
-  const int num_variants = static_cast<int>(trainer_->start_rounds().size());
-  // One list over (variant, client) in blocks: gathering in rank order restores the serial order.
-  const int total = num_variants * static_cast<int>(clients.size());
+  const int num_clients = static_cast<int>(clients.size());
+  const int total = num_clients * static_cast<int>(trainer_->start_rounds().size());
   const auto [begin, end] = federation::block_of(total, world_.rank(), world_.size());
   for (int k = begin; k < end; ++k) {
-    const int variant = k / static_cast<int>(clients.size());
-    const ClientId id = clients[static_cast<std::size_t>(k) % clients.size()];
-    evaluate_client(inputs_.partition.clients[id.index()], variant, local);
+    const ClientId id = clients[static_cast<std::size_t>(k % num_clients)];
+    comm::note_progress();
+    work(k, k / num_clients, inputs_.partition.clients[id.index()]);
   }
+}
+
+AdaptedClients Experiment::adapt() {
+  AdaptedClients local;
+  if (inputs_.personaliser != nullptr) {
+    for_each_client([&](int /*k*/, int variant, const data::Client& client) {
+      local.parameters.push_back(personalise(client, variant, local.adaptation));
+    });
+  }
+  AdaptedClients all;
+  std::string bytes;
+  for (const std::vector<float>& parameters : local.parameters) {
+    bytes.append(reinterpret_cast<const char*>(parameters.data()),
+                 parameters.size() * sizeof(float));
+  }
+  const auto p = static_cast<std::size_t>(inputs_.objectives.num_parameters());
+  for (const std::string& part : world_.all().all_gather(bytes)) {
+    for (std::size_t at = 0; at < part.size(); at += p * sizeof(float)) {
+      all.parameters.emplace_back(p);
+      std::memcpy(all.parameters.back().data(), part.data() + at, p * sizeof(float));
+    }
+  }
+  for (const std::string& part : world_.all().all_gather(federation::pack(local.adaptation))) {
+    for (federation::StepRecord& step : federation::unpack(part)) {
+      all.adaptation.push_back(std::move(step));
+    }
+  }
+  return all;
+}
+
+ExperimentResult Experiment::evaluate(const AdaptedClients* adapted) {
+  const int m = inputs_.objectives.num_objectives();
+  ExperimentResult local{summary_table(m), response_table(m), {}};
+  for_each_client([&](int k, int variant, const data::Client& client) {
+    const bool given = adapted != nullptr && inputs_.personaliser != nullptr;
+    evaluate_client(client, variant,
+                    given ? &adapted->parameters.at(static_cast<std::size_t>(k)) : nullptr, local);
+  });
   ExperimentResult result{summary_table(m), response_table(m), {}};
   for (const std::string& bytes : world_.all().all_gather(pack(local.evaluation))) {
     result.evaluation.append(unpack_table(bytes));
   }
   for (const std::string& bytes : world_.all().all_gather(pack(local.responses))) {
     result.responses.append(unpack_table(bytes));
+  }
+  if (adapted != nullptr) {
+    result.adaptation = adapted->adaptation;
+    return result;
   }
   for (const std::string& bytes : world_.all().all_gather(federation::pack(local.adaptation))) {
     for (federation::StepRecord& step : federation::unpack(bytes)) {

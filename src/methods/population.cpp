@@ -6,6 +6,7 @@
 #include <limits>
 #include <span>
 
+#include "apo/comm/activity.hpp"
 #include "apo/core/balance.hpp"
 #include "apo/core/error.hpp"
 #include "apo/federation/placement.hpp"
@@ -59,6 +60,7 @@ std::vector<std::vector<double>> reference_losses(comm::World& world,
     const data::Client& client = partition.clients[static_cast<std::size_t>(i)];
     const data::Pool& pool =
         client.split == data::ClientSplit::kTrain ? client.train : client.adapt;
+    comm::note_progress();
     const objective::Evaluation evaluation = objectives.evaluate(reference, {client.id, pool});
     mine.insert(mine.end(), evaluation.loss.begin(), evaluation.loss.end());
   }
@@ -87,6 +89,7 @@ Population make_population(const data::Partition& partition,
         {id, loss[id.index()], client.preference, static_cast<double>(client.num_pairs())});
   }
   Population population;
+  population.measured_loss = losses;
   population.clustering = clustering::cluster_clients(points, options);
   std::vector<int> cluster(partition.clients.size(), -1);
   for (std::size_t i = 0; i < points.size(); ++i) {

@@ -42,6 +42,10 @@ std::map<std::string, std::string> keys_of(std::string_view text) {
   return keys;
 }
 
+bool no_result_depends_on(std::string_view key) {
+  return key.starts_with("checkpoint.") || key == "runtime.timeout";
+}
+
 }  // namespace
 
 std::string with_hash_line(const std::string& configuration) {
@@ -61,24 +65,32 @@ StoredConfiguration parse_stored(std::string_view file) {
   return stored;
 }
 
-std::string configuration_difference(std::string_view stored, std::string_view now) {
+ConfigurationDifference configuration_difference(std::string_view stored, std::string_view now) {
   const auto before = keys_of(stored);
   const auto after = keys_of(now);
-  std::string text;
+  ConfigurationDifference difference;
+  difference.is_harmless = true;
+  const auto add = [&](const std::string& key, const std::string& old_and_new) {
+    difference.text += fmt::format("\n  {}: {}", key, old_and_new);
+    difference.is_harmless = difference.is_harmless && no_result_depends_on(key);
+  };
   for (const auto& [key, value] : before) {
     const auto other = after.find(key);
     if (other == after.end()) {
-      text += fmt::format("\n  {}: '{}' in the folder, absent now", key, value);
+      add(key, fmt::format("'{}' in the folder, absent now", value));
     } else if (other->second != value) {
-      text += fmt::format("\n  {}: '{}' in the folder, '{}' now", key, value, other->second);
+      add(key, fmt::format("'{}' in the folder, '{}' now", value, other->second));
     }
   }
   for (const auto& [key, value] : after) {
     if (before.count(key) == 0) {
-      text += fmt::format("\n  {}: absent in the folder, '{}' now", key, value);
+      add(key, fmt::format("absent in the folder, '{}' now", value));
     }
   }
-  return text.empty() ? "\n  only comments, order or spaces differ" : text;
+  if (difference.text.empty()) {
+    difference = {"\n  only comments, order or spaces differ", false};
+  }
+  return difference;
 }
 
 }  // namespace apo::store

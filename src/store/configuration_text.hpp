@@ -17,7 +17,14 @@ struct StoredConfiguration {
 };
 [[nodiscard]] StoredConfiguration parse_stored(std::string_view file);
 
-/// One line per key that differs: "phase1.rounds: 200 in the folder, 300 now".
-[[nodiscard]] std::string configuration_difference(std::string_view stored, std::string_view now);
+struct ConfigurationDifference {
+  /// One line per key that differs: "phase1.rounds: 200 in the folder, 300 now".
+  std::string text;
+  /// All of them are keys on which no result depends, so that a run may go on with other values:
+  /// [checkpoint], runtime.timeout.
+  bool is_harmless = false;
+};
+[[nodiscard]] ConfigurationDifference configuration_difference(std::string_view stored,
+                                                               std::string_view now);
 
 }  // namespace apo::store

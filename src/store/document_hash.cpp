@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <fstream>
 #include <type_traits>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
+#include "apo/core/durable_file.hpp"
 #include "apo/core/error.hpp"
 #include "apo/core/sha256.hpp"
 
@@ -114,6 +118,35 @@ std::string content_hash(const Document& document,
     }
   }
   return hash.hex();
+}
+
+std::string content_hash(const Document& document) {
+  std::map<std::string, std::string> hashes;
+  for (const auto& [path, array] : document.arrays) {
+    Sha256 hash;
+    hash.update(raw_array(path, array).bytes);
+    hashes[path] = hash.hex();
+  }
+  return content_hash(document, hashes);
+}
+
+void verify_written(const std::filesystem::path& path, const std::string& expected_content_hash) {
+  UniqueFd fd = open_file(path, O_RDONLY);
+  if (::fsync(fd.get()) != 0) {
+    throw_errno("fsync", path);
+  }
+  ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);  // advice: the comparison holds without
+  fd.close(path);
+  std::string found;
+  try {
+    found = content_hash(read_document(path));
+  } catch (const Error& error) {
+    throw BackendError("reading back " + path.string(), EIO, error.what());
+  }
+  if (found != expected_content_hash) {
+    throw BackendError("reading back " + path.string(), EIO,
+                       "what was written is whole, but not what is in memory");
+  }
 }
 
 std::string hash_of_file(const std::filesystem::path& path, std::uint64_t num_bytes) {

@@ -40,6 +40,14 @@ struct RawArray {
 [[nodiscard]] std::string content_hash(const Document& document,
                                        const std::map<std::string, std::string>& data_hashes);
 
+/// The same of a document that is not in a file yet.
+[[nodiscard]] std::string content_hash(const Document& document);
+
+/// Reads a file that was just written as a new process would: not from the page cache, where the
+/// file system can drop it, and with every hash checked.
+/// @throws BackendError  it is damaged, or holds something else than `expected`
+void verify_written(const std::filesystem::path& path, const std::string& expected_content_hash);
+
 /// SHA-256 of the first `num_bytes` of a file.
 [[nodiscard]] std::string hash_of_file(const std::filesystem::path& path, std::uint64_t num_bytes);
 [[nodiscard]] std::string seal_text(const std::string& sha256, std::uint64_t num_bytes);

@@ -3,6 +3,10 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "apo/store/document.hpp"
+
 namespace apo::store {
 namespace {
 
@@ -74,6 +78,17 @@ void Handle::close(const char* call, Where where) {
   if (id_ >= 0) {
     h5_check(close_(std::exchange(id_, H5I_INVALID_HID)), call, where);
   }
+}
+
+std::string library_version() {
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  prepare_hdf5();
+  h5_check(H5get_libversion(&major, &minor, &release), "H5get_libversion");
+  const std::string running = fmt::format("{}.{}.{}", major, minor, release);
+  const std::string built = fmt::format("{}.{}.{}", H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE);
+  return "HDF5 " + running + (running == built ? "" : " (headers " + built + ")");
 }
 
 Handle utf8_type(std::size_t num_bytes) {

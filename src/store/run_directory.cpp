@@ -3,20 +3,20 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <set>
 
 #include "configuration_text.hpp"
+#include "directory_lock.hpp"
+#include "free_space.hpp"
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "apo/core/clock.hpp"
 #include "apo/core/durable_file.hpp"
 #include "apo/core/error.hpp"
 #include "apo/core/log.hpp"
+#include "apo/store/directory_state.hpp"
 
 namespace apo::store {
 
@@ -24,61 +24,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view kPrefix = "checkpoint-";
-constexpr std::string_view kSuffix = ".h5";
-
-/// Generation of a checkpoint's file name; empty for other files.
-std::optional<std::int64_t> generation_of(const std::string& name) {
-  if (name.size() <= kPrefix.size() + kSuffix.size() || !name.starts_with(kPrefix) ||
-      !name.ends_with(kSuffix)) {
-    return std::nullopt;
-  }
-  const char* begin = name.data() + kPrefix.size();
-  const char* end = name.data() + name.size() - kSuffix.size();
-  std::int64_t generation = 0;
-  const auto [stop, code] = std::from_chars(begin, end, generation);
-  if (code != std::errc{} || stop != end || generation <= 0) {
-    return std::nullopt;
-  }
-  return generation;
-}
-
 void make_folder(const fs::path& folder) {
   std::error_code code;
   fs::create_directories(folder, code);
   if (code) {
     throw BackendError("mkdir", code.value(), folder.string() + ": " + code.message());
   }
-}
-
-/// flock is released by the kernel when the process dies, however it dies.
-UniqueFd take_lock(const fs::path& dir) {
-  const fs::path path = dir / "lock";
-  UniqueFd fd = open_file(path, O_RDWR | O_CREAT);
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) {
-      const int code = errno;
-      std::string holder = read_text_file(path);
-      holder.erase(std::remove(holder.begin(), holder.end(), '\n'), holder.end());
-      throw BackendError("flock", code,
-                         fmt::format("{}: another job works in this folder ({})", path.string(),
-                                     holder.empty() ? "it left no name" : holder));
-    }
-    if (errno != ENOLCK && errno != EOPNOTSUPP && errno != ENOSYS) {
-      throw_errno("flock", path);
-    }
-    log::warn("{}: this file system has no locks; make sure that one job only works in {}",
-              path.string(), dir.string());
-  }
-  std::array<char, 256> host{};
-  if (::gethostname(host.data(), host.size() - 1) != 0) {
-    host[0] = '?';
-  }
-  if (::ftruncate(fd.get(), 0) != 0) {
-    throw_errno("ftruncate", path);
-  }
-  write_all(fd, fmt::format("host {} pid {} since {}\n", host.data(), ::getpid(), utc_now()), path);
-  return fd;
 }
 
 /// Value of the text member `name`: "name" : "value". Enough for the status files written here.
@@ -113,24 +64,15 @@ struct RunDirectory::Impl {
   std::int64_t generation = 0;       ///< newest published or loaded
   std::int64_t last_generation = 0;  ///< largest number in use, also by a damaged file
   std::set<std::int64_t> damaged;
+  bool warned_of_room = false;
+  dev_t device = 0;  ///< with `inode`: which folder was opened
+  ino_t inode = 0;
 
   [[nodiscard]] fs::path checkpoints() const { return dir / "checkpoints"; }
   [[nodiscard]] fs::path checkpoint(std::int64_t number) const {
-    return checkpoints() / fmt::format("{}{:06d}{}", kPrefix, number, kSuffix);
+    return checkpoints() / fmt::format("checkpoint-{:06d}.h5", number);
   }
   [[nodiscard]] fs::path metrics_path() const { return dir / "metrics.jsonl"; }
-
-  /// Oldest first.
-  [[nodiscard]] std::vector<std::pair<std::int64_t, fs::path>> list_checkpoints() const {
-    std::vector<std::pair<std::int64_t, fs::path>> found;
-    for (const auto& entry : fs::directory_iterator(checkpoints())) {
-      if (const auto number = generation_of(entry.path().filename().string())) {
-        found.emplace_back(*number, entry.path());
-      }
-    }
-    std::sort(found.begin(), found.end());
-    return found;
-  }
 
   void settle_configuration(const std::string& configuration) const {
     const fs::path path = dir / "configuration.ini";
@@ -145,12 +87,18 @@ struct RunDirectory::Impl {
                               "match); restore it, or use a new --out folder",
                               path.string()));
     }
-    if (stored.text != configuration) {
+    if (stored.text == configuration) {
+      return;
+    }
+    const auto difference = configuration_difference(stored.text, configuration);
+    if (!difference.is_harmless) {
       throw Error(Fault::kConfig,
                   fmt::format("{} holds a run of another configuration; use a new --out folder, or "
                               "undo these differences:{}",
-                              dir.string(), configuration_difference(stored.text, configuration)));
+                              dir.string(), difference.text));
     }
+    log::info("{} goes on with settings that change no result:{}", dir.string(), difference.text);
+    publish_text_file(path, with_hash_line(configuration));
   }
 
   [[nodiscard]] std::int64_t size_of_metrics() const {
@@ -192,16 +140,32 @@ struct RunDirectory::Impl {
     }
   }
 
+  /// The new checkpoint is safe by now: nothing here is worth a failure.
   void prune() const {
-    auto found = list_checkpoints();
-    std::erase_if(found, [&](const auto& entry) { return damaged.count(entry.first) != 0; });
-    const auto keep = static_cast<std::size_t>(options.keep);
-    for (std::size_t i = 0; i + keep < found.size(); ++i) {
-      std::error_code code;
-      if (!fs::remove(found[i].second, code) && code) {
-        log::warn("{}: cannot be removed: {}", found[i].second.string(), code.message());
+    try {
+      auto found = list_checkpoints(dir);
+      std::erase_if(found, [&](const auto& file) { return damaged.count(file.generation) != 0; });
+      const auto keep = static_cast<std::size_t>(options.keep);
+      for (std::size_t i = 0; i + keep < found.size(); ++i) {
+        fs::remove(found[i].path);
       }
+    } catch (const fs::filesystem_error& failure) {
+      log::warn("old checkpoints are left: {}", failure.what());
     }
+  }
+
+  /// Says so once when the next checkpoint, with a run file beside it, will not fit.
+  void look_at_room(const Document& state) {
+    const auto room = free_bytes(checkpoints());
+    const std::uint64_t next = 2 * least_bytes(state);
+    const bool scarce = room && *room < next;
+    if (scarce && !warned_of_room) {
+      log::warn(
+          "{}: {:.1f} MiB are free, and the next checkpoint with its run file takes {:.1f} MiB",
+          dir.string(), static_cast<double>(*room) / (1024.0 * 1024.0),
+          static_cast<double>(next) / (1024.0 * 1024.0));
+    }
+    warned_of_room = scarce;
   }
 };
 
@@ -221,19 +185,32 @@ RunDirectory RunDirectory::open(const fs::path& dir, const std::string& configur
   impl->options = options;
   make_folder(dir);
   impl->lock = take_lock(dir);
+  struct stat status {};
+  if (::stat(dir.c_str(), &status) != 0) {
+    throw_errno("stat", dir);
+  }
+  impl->device = status.st_dev;
+  impl->inode = status.st_ino;
   make_folder(impl->checkpoints());
   remove_temporaries(dir);
   remove_temporaries(impl->checkpoints());
   impl->settle_configuration(configuration);
   impl->metrics = open_file(impl->metrics_path(), O_RDWR | O_CREAT | O_APPEND);
   impl->drop_torn_line();
-  const auto found = impl->list_checkpoints();
-  impl->last_generation = found.empty() ? 0 : found.back().first;
+  const auto found = list_checkpoints(dir);
+  impl->last_generation = found.empty() ? 0 : found.back().generation;
   return RunDirectory(std::move(impl));
 }
 
 const fs::path& RunDirectory::path() const { return impl_->dir; }
+const CheckpointOptions& RunDirectory::options() const { return impl_->options; }
 std::int64_t RunDirectory::generation() const { return impl_->generation; }
+
+bool RunDirectory::exists() const {
+  struct stat status {};
+  return ::stat(impl_->dir.c_str(), &status) == 0 && status.st_dev == impl_->device &&
+         status.st_ino == impl_->inode;
+}
 
 void RunDirectory::publish_checkpoint(const Document& state) {
   // The checkpoint names a length of metrics.jsonl: those bytes have to be there first.
@@ -241,21 +218,24 @@ void RunDirectory::publish_checkpoint(const Document& state) {
     throw_errno("fdatasync", impl_->metrics_path());
   }
   const std::int64_t number = impl_->last_generation + 1;
-  write_document(impl_->checkpoint(number), state);
+  const int every = impl_->options.verify_every;
+  write_document(impl_->checkpoint(number), state, {.verify = every > 0 && number % every == 0});
   impl_->generation = impl_->last_generation = number;
   impl_->prune();
+  impl_->look_at_room(state);
 }
 
 std::optional<Document> RunDirectory::load_checkpoint() {
-  auto found = impl_->list_checkpoints();
-  for (auto entry = found.rbegin(); entry != found.rend(); ++entry) {
+  const auto found = list_checkpoints(impl_->dir);
+  for (auto file = found.rbegin(); file != found.rend(); ++file) {
     try {
-      Document document = read_document(entry->second);
-      impl_->generation = entry->first;
+      Document document = read_document(file->path);
+      impl_->generation = file->generation;
       return document;
     } catch (const Error& error) {
-      log::warn("checkpoint {} is skipped: {}", entry->first, error.what());
-      impl_->damaged.insert(entry->first);
+      if (impl_->damaged.insert(file->generation).second) {  // once per start
+        log::warn("checkpoint {} is skipped: {}", file->generation, error.what());
+      }
     }
   }
   return std::nullopt;
@@ -265,10 +245,12 @@ void RunDirectory::publish_run_file(const Document& run) {
   write_document(impl_->dir / "run.h5", run);
 }
 
-bool RunDirectory::finished() const {
-  const fs::path status = impl_->dir / "status.json";
-  return fs::exists(status) && has_member(read_text_file(status), "state", "complete");
+std::string RunDirectory::status() const {
+  const fs::path path = impl_->dir / "status.json";
+  return fs::exists(path) ? read_text_file(path) : "";
 }
+
+bool RunDirectory::finished() const { return has_member(status(), "state", "complete"); }
 
 void RunDirectory::append_metrics(std::string_view json_line) {
   expects(json_line.find('\n') == std::string_view::npos, "a line of metrics holds a newline");
@@ -302,9 +284,9 @@ void RunDirectory::truncate_metrics(std::int64_t size) {
 }
 
 void RunDirectory::write_status(std::string_view json) {
-  // Pollers need whole files; only the last word on the run has to survive a power cut.
+  // Pollers need whole files; only the last word of a job has to survive a power cut.
   publish_text_file(impl_->dir / "status.json", std::string(json) + "\n",
-                    has_member(json, "state", "complete"));
+                    !has_member(json, "state", "running"));
 }
 
 }  // namespace apo::store

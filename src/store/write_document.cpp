@@ -4,6 +4,7 @@
 #include <set>
 
 #include "document_hash.hpp"
+#include "free_space.hpp"
 #include "hdf5_handle.hpp"
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -319,8 +320,10 @@ class Writer {
 
 }  // namespace
 
-void write_document(const std::filesystem::path& path, const Document& document) {
+void write_document(const std::filesystem::path& path, const Document& document,
+                    const WriteOptions& options) {
   prepare_hdf5();
+  check_room(path, least_bytes(document));
   PendingFile pending(path);
   try {
     Writer writer(pending.path(), document);
@@ -337,6 +340,9 @@ void write_document(const std::filesystem::path& path, const Document& document)
   UniqueFd end = open_file(pending.path(), O_WRONLY | O_APPEND);
   write_all(end, seal, pending.path());
   end.close(pending.path());
+  if (options.verify) {
+    verify_written(pending.path(), content_hash(document));
+  }
   pending.publish();
 }
 

@@ -53,7 +53,7 @@ def run_words(out, settings=None, config="configs/quickstart.ini"):
 
 
 # Wall-clock measurements and what names the machine's state differ from run to run.
-TIMES = ("seconds", "seconds_clients", "seconds_reduction")
+TIMES = ("seconds", "seconds_clients", "seconds_reduction", "imbalance")
 PLACEMENT = ("clusters/team", "clusters/team_ranks")
 
 

@@ -98,11 +98,18 @@ class ClusterCommunicator {
   void close();  ///< finishes outstanding work, then frees the handles, together. Idempotent.
 
   class Impl;  // src/comm/mpi_cluster.cpp, src/comm/nccl_cluster.cpp, src/comm/nccl_absent.cpp
-  explicit ClusterCommunicator(std::unique_ptr<Impl> impl) noexcept;
+  /// @param team  names the members in messages: "all ranks", "team 2 (ranks 3-5)"
+  explicit ClusterCommunicator(std::unique_ptr<Impl> impl, std::string team = "a team") noexcept;
 
  private:
   [[nodiscard]] Impl& impl() const;
+
+  template <class Call>
+  decltype(auto) collective(const char* name, const Call& call);
+
   std::unique_ptr<Impl> impl_;
+  std::string team_;
+  std::int64_t num_collectives_ = 0;  ///< begun so far; names them in the watchdog's message
 };
 
 /// kMpi: always. kNccl: built in, and this process sees a usable device. A fact of this rank alone:

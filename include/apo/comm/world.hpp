@@ -13,7 +13,9 @@ namespace apo::comm {
 class ClusterCommunicator;
 
 /// MPI_Init_thread .. MPI_Finalize. The first object in main; everything that communicates lives
-/// inside its life time. Sets MPI_ERRORS_RETURN, so that every code is checked by us.
+/// inside its life time. Sets MPI_ERRORS_RETURN, so that every code is checked by us. While it
+/// lives, no end of the process is silent: an exception that escapes, exit() and fatal signals name
+/// the rank and what it was doing, and the job's exit code is not 0.
 class World {
  public:
   World(int* argc, char*** argv);
@@ -30,8 +32,8 @@ class World {
   /// All ranks, over MPI. Lives as long as the World.
   [[nodiscard]] ClusterCommunicator& all() const noexcept;
 
-  /// Prints "[rank r host] message" to stderr and ends the whole job with `code` (1..125).
-  /// Never returns; never uses code 0.
+  /// Prints "[rank r host] activity: message" to stderr (at_activity() of activity.hpp) and ends
+  /// the whole job with `code` (1..125). Never returns; never uses code 0.
   [[noreturn]] static void abort(int code, const std::string& message);
 
  private:

@@ -62,6 +62,7 @@ struct RoundReport {
   double learning_rate = 0.0;
   double seconds_clients = 0.0;    ///< longest rank of the team
   double seconds_reduction = 0.0;  ///< on the team's first rank
+  double imbalance = 1.0;          ///< client seconds of the slowest rank over the team's mean
   std::int64_t bytes_reduced = 0;  ///< payload of the round's sum, per rank
   /// What the method sends per participant and round in a real federation, in float32 numbers
   /// (algorithms.md 3.6); the simulator's own collectives are bytes_reduced.
@@ -79,5 +80,14 @@ struct RoundReport {
 [[nodiscard]] std::vector<StepRecord> unpack(const std::string& bytes);
 [[nodiscard]] std::string pack(const RoundReport& report);  ///< without steps
 [[nodiscard]] RoundReport unpack_report(const std::string& bytes);
+
+/// What a rank tells the others at the end of a round.
+struct RoundPacket {
+  bool stop = false;                 ///< asks to stop (RoundRequest)
+  bool checkpoint = false;           ///< asks for a checkpoint
+  std::vector<RoundReport> reports;  ///< of the clusters whose team it leads, with steps
+};
+[[nodiscard]] std::string pack(const RoundPacket& packet);
+[[nodiscard]] RoundPacket unpack_packet(const std::string& bytes);
 
 }  // namespace apo::federation

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "apo/comm/cluster_communicator.hpp"
+#include "apo/comm/exact_sum.hpp"
 #include "apo/data/partition.hpp"
 #include "apo/direction/direction_solver.hpp"
 #include "apo/federation/options.hpp"
@@ -46,7 +47,7 @@ struct RoundResources {
   direction::DirectionOptions direction;
   MonitorOptions monitor;
   std::uint64_t seed = 0;
-  bool ordered_reduction = true;
+  bool reproducible = true;
 };
 
 class RoundScheme {
@@ -83,12 +84,27 @@ class RoundScheme {
 [[nodiscard]] std::unique_ptr<RoundScheme> make_baseline_scheme(const std::string& name,
                                                                 RoundResources resources);
 
-/// Sum over the clients of a team, in client order when `ordered` (bit-identical for any number of
-/// ranks when clients are dealt with block_of()); otherwise floating-point in any order.
-/// @param[out] sum  overwritten
-/// @param add       adds this rank's terms, in client order, to sum[begin, begin + slice.size())
-void sum_over_team(comm::ClusterCommunicator& team, bool ordered, std::span<double> sum,
-                   const std::function<void(std::size_t begin, std::span<double> slice)>& add);
+/// Sum over the clients of a team. Each term is one client's contribution, so that nothing depends
+/// on which rank holds it. Reproducible: exact_sum(), bit-identical for any number of ranks and any
+/// placement. Otherwise every rank adds its terms up and the ranks' sums, in float32, are reduced
+/// in floating point. One all-reduce of the sum's numbers either way. Collective; see exact_sum()
+/// for the parameters.
+///
+/// @param[out] sum   overwritten
+/// @param num_terms  of this rank
+/// @param max_terms  bound on the terms of all ranks together, equal on all ranks
+/// @param add        adds one of this rank's terms to sum[begin, begin + slice.size())
+/// @param cuts       ascending positions between numbers of very different size
+/// @throws Error  on all ranks what `add` threw on one
+void sum_over_team(comm::ClusterCommunicator& team, bool reproducible, std::span<double> sum,
+                   std::size_t num_terms, std::size_t max_terms, const comm::AddTerm& add,
+                   std::span<const std::size_t> cuts = {});
+
+/// What sum_over_team() sends for a sum of `size` numbers, small messages aside.
+[[nodiscard]] std::int64_t bytes_of_sum(std::size_t size, bool reproducible);
+
+/// Fills seconds_clients and imbalance from every rank's time for its clients. Collective.
+void share_seconds(comm::ClusterCommunicator& team, double seconds, RoundReport& report);
 
 /// Records of all ranks, in rank order, on every rank.
 [[nodiscard]] std::vector<StepRecord> gather_steps(comm::ClusterCommunicator& team,

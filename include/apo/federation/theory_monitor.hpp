@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -61,9 +62,10 @@ class TheoryMonitor {
   /// @param num_parameters  P
   TheoryMonitor(TheorySetting setting, int num_objectives, std::int64_t num_parameters);
 
-  /// This rank's clients, in client order. Clients with missing objectives are left out (counted).
-  void add(TheoryClient client);
-  /// Sum of N_i over the team's monitored clients; before terms() are added.
+  /// This rank's clients, ascending. Clients with missing objectives are left out (counted).
+  /// @return the client's number among those of this rank, from 0, for add_client_terms()
+  std::size_t add(TheoryClient client);
+  /// Sum of N_i over the team's monitored clients; before terms are added.
   void set_total_pairs(double total);
   [[nodiscard]] double local_pairs() const;
   /// ||sum_i rho_i (theta_i - w)|| of the round's own sum, for the client drift; before finish().
@@ -71,8 +73,11 @@ class TheoryMonitor {
 
   /// Numbers that are appended to the round's sum.
   [[nodiscard]] std::size_t num_terms() const;
-  /// Adds this rank's terms [begin, begin + slice.size()) of num_terms().
-  void add_terms(std::size_t begin, std::span<double> slice) const;
+  /// Where numbers of another size begin among the num_terms(): cuts of the sum.
+  [[nodiscard]] std::vector<std::size_t> cuts() const;
+  /// Adds one client's terms [begin, begin + slice.size()) of num_terms().
+  /// @param index  as add() returned it
+  void add_client_terms(std::size_t index, std::size_t begin, std::span<double> slice) const;
 
   /// Collective over the team. @param sum  the reduced terms, [num_terms()]
   /// Fills theory_round, theory_clients and theory_pairs of the report, on every rank.
@@ -84,8 +89,8 @@ class TheoryMonitor {
   std::int64_t p_;
   double total_pairs_ = 0.0;
   double update_norm_ = std::numeric_limits<double>::quiet_NaN();
-  int left_out_ = 0;
   std::vector<TheoryClient> clients_;
+  std::vector<std::optional<std::size_t>> places_;  ///< in clients_, of all added; none: left out
 };
 
 /// An audit: all members of the cluster at w, on all their pairs, without dropout; also the losses

@@ -14,6 +14,7 @@
 #include "apo/data/partition.hpp"
 #include "apo/direction/direction_solver.hpp"
 #include "apo/direction/options.hpp"
+#include "apo/federation/finite_guard.hpp"
 #include "apo/federation/optimizer.hpp"
 #include "apo/federation/options.hpp"
 #include "apo/federation/placement.hpp"
@@ -36,7 +37,7 @@ struct TrainingOptions {
   std::string scheme = "local_steps";  ///< of Phase I: local_steps, or a baseline's name
   direction::DirectionOptions direction;
   std::uint64_t seed = 0;
-  bool ordered_reduction = true;
+  bool reproducible = true;
   comm::Backend backend = comm::Backend::kMpi;
   int checkpoint_every = 10;  ///< rounds
 };
@@ -56,10 +57,23 @@ struct TrainingState {
   std::vector<std::vector<std::vector<float>>> finished;  ///< [variants done][b][P]
 };
 
+/// What a rank asks for at the end of a round: one rank that asks is enough.
+struct RoundRequest {
+  bool stop = false;        ///< checkpoint and leave run()
+  bool checkpoint = false;  ///< checkpoint now, whatever the round
+};
+
+enum class Outcome {
+  kComplete,  ///< nothing is left to do up to the phase asked for
+  kStopped,   ///< somebody asked; the state is in a checkpoint
+};
+
 /// Receives what happens; implemented by whoever stores or prints it.
 class RoundObserver {
  public:
   virtual ~RoundObserver() = default;
+  /// After each round, on every rank: signals, time limits. Agreed on in the round's own exchange.
+  virtual RoundRequest request() { return {}; }
   /// After each round of each cluster, in cluster order. Rank 0 only.
   virtual void on_round(const RoundReport& report) = 0;
   /// Progress: `done` of `total` rounds over both phases. Rank 0 only.
@@ -80,8 +94,11 @@ class Trainer {
   /// Continues from `state` (equal on all ranks) instead of the initial adapter.
   void restore(TrainingState state);
 
-  /// Runs what is left of both phases. Collective over the world.
-  void run(RoundObserver& observer);
+  /// Runs what is left of both phases, or of Phase I alone. Collective over the world.
+  ///
+  /// At checkpoints the teams are formed anew from the measured seconds per cluster where that
+  /// shortens the slowest team's round by a tenth; results do not depend on it.
+  Outcome run(RoundObserver& observer, Phase last = Phase::kTwo);
 
   [[nodiscard]] const TrainingState& state() const { return state_; }
   /// Phase I rounds that Phase II (or the evaluation) starts from.
@@ -107,8 +124,14 @@ class Trainer {
   [[nodiscard]] RoundResources resources();
   [[nodiscard]] RoundReport run_meta_round(const RoundPlan& plan, std::vector<float>& parameters);
   void remember_modes(const RoundReport& report);
-  void run_all_clusters(const Round& round, std::vector<std::vector<float>>& parameters,
-                        RoundObserver& observer);
+  [[nodiscard]] RoundRequest run_all_clusters(const Round& round,
+                                              std::vector<std::vector<float>>& parameters,
+                                              RoundObserver& observer);
+  /// Checkpoint where one is due or asked for; true: leave run().
+  [[nodiscard]] bool end_round(const RoundRequest& request, int round, bool last_of_phase,
+                               std::vector<std::vector<float>>& parameters,
+                               RoundObserver& observer);
+  void rebalance();
   void synchronise(std::vector<std::vector<float>>& parameters);
   void synchronise_memory();
   void begin_variant();
@@ -124,6 +147,8 @@ class Trainer {
   comm::ClusterCommunicator team_;
   std::unique_ptr<direction::DirectionSolver> solver_;
   std::unique_ptr<RoundScheme> scheme_;
+  FiniteGuard guard_;
+  std::vector<double> cost_;  ///< [b] rank-seconds of the clients since the last checkpoint
   TrainingState state_;
 };
 

@@ -4,6 +4,7 @@
 /// One method from the first loss to the last reward, as a composition of the other rooms.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,6 +33,12 @@ struct ExperimentOptions {
 struct ExperimentResult {
   Table evaluation;                                ///< summary_table()
   Table responses;                                 ///< response_table()
+  std::vector<federation::StepRecord> adaptation;  ///< by (start_round, client, step)
+};
+
+/// Personal adapters of the test clients, by (start round, test client).
+struct AdaptedClients {
+  std::vector<std::vector<float>> parameters;      ///< [P] each
   std::vector<federation::StepRecord> adaptation;  ///< by (start_round, client, step)
 };
 
@@ -74,13 +81,22 @@ class Experiment {
   /// Losses at w_ref, clusters, and the trainer over the method's groups. w_ref is the reference
   /// policy, or with clustering.reference = warm:R one adapter for all clients after R rounds of
   /// Phase I at its first learning rate; training starts from the initial adapter either way.
-  const Population& population();
+  ///
+  /// @param known  losses at w_ref of an earlier start of this run (Population::measured_loss);
+  ///               empty: they are computed
+  const Population& population(std::vector<std::vector<double>> known = {});
 
   [[nodiscard]] federation::Trainer& trainer() { return *trainer_; }
-  void train(federation::RoundObserver& observer);
+  federation::Outcome train(federation::RoundObserver& observer,
+                            federation::Phase last = federation::Phase::kTwo);
 
-  /// Few-shot adaptation and evaluation of the test clients, spread over all ranks.
-  [[nodiscard]] ExperimentResult evaluate();
+  /// What the test clients make of their adapters, spread over all ranks; complete on every rank.
+  /// Methods that adapt nothing give no parameters.
+  [[nodiscard]] AdaptedClients adapt();
+
+  /// Evaluation of the test clients, spread over all ranks.
+  /// @param adapted  of adapt(), complete on every rank; null: adapts on the way
+  [[nodiscard]] ExperimentResult evaluate(const AdaptedClients* adapted = nullptr);
 
   /// Training group (adapter) of a cluster: the cluster itself, or 0 when there is one for all.
   [[nodiscard]] int group_of_cluster(int cluster) const;
@@ -89,7 +105,14 @@ class Experiment {
 
  private:
   [[nodiscard]] std::vector<float> reference_parameters();
-  void evaluate_client(const data::Client& client, int variant, ExperimentResult& result);
+  [[nodiscard]] std::vector<float> initialiser(const data::Client& client, int variant) const;
+  [[nodiscard]] std::vector<float> personalise(const data::Client& client, int variant,
+                                               std::vector<federation::StepRecord>& steps);
+  void evaluate_client(const data::Client& client, int variant, const std::vector<float>* adapted,
+                       ExperimentResult& result);
+  /// Calls work(k, variant, client) for this rank's block of the (variant, test client) list:
+  /// gathering in rank order restores the serial order.
+  void for_each_client(const std::function<void(int k, int variant, const data::Client&)>& work);
 
   comm::World& world_;
   ExperimentInputs inputs_;

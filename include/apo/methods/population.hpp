@@ -31,8 +31,9 @@ struct ClientSummary {
 };
 
 struct Population {
-  clustering::Clustering clustering;   ///< of the training clients, in id order
-  std::vector<ClientSummary> clients;  ///< all clients, by id
+  clustering::Clustering clustering;               ///< of the training clients, in id order
+  std::vector<ClientSummary> clients;              ///< all clients, by id
+  std::vector<std::vector<double>> measured_loss;  ///< [N][m] at w_ref, NaN where absent
 };
 
 /// Losses at w_ref for every client: training clients on all their pairs, test clients on what they

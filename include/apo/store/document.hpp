@@ -43,14 +43,24 @@ struct Document {
   [[nodiscard]] const Attribute& attribute(const std::string& group, const std::string& name) const;
 };
 
+struct WriteOptions {
+  /// Before it gets its name, the file is dropped from the page cache, read back and compared.
+  bool verify = false;
+};
+
 /// Temporary name in the same folder, H5Fflush, H5Fclose, fsync, rename, folder fsync; chunked with
 /// fletcher32, libver earliest..v110, a SHA-256 of every data set and attribute inside; dimension
 /// scales attached.
-/// @throws BackendError  any step failed (disk full, read-only, ...); the old file is untouched
-void write_document(const std::filesystem::path& path, const Document& document);
+/// @throws BackendError  any step failed (disk full, read-only, read back wrong, ...); the old file
+///         is untouched. Room is looked at first, so that a full disk costs no time.
+void write_document(const std::filesystem::path& path, const Document& document,
+                    const WriteOptions& options = {});
 
 /// Reads a whole file and verifies its hashes.
 /// @throws Error(kData)  damaged, not ours, or too large; says what
 [[nodiscard]] Document read_document(const std::filesystem::path& path);
+
+/// "HDF5 1.10.8", of the library that runs; "(headers 1.10.7)" behind it where they differ.
+[[nodiscard]] std::string library_version();
 
 }  // namespace apo::store

@@ -25,7 +25,8 @@ class RunDirectory {
   ///
   /// @param configuration  resolved configuration text; its SHA-256 identifies the run
   /// @throws Error(kConfig)  DIR holds a run of another configuration: the message lists the keys
-  ///         that differ with both values
+  ///         that differ with both values. Keys on which no result depends ([checkpoint],
+  ///         runtime.timeout) may change from start to start.
   /// @throws BackendError    not writable, or another job holds the lock (named: host and pid)
   static RunDirectory open(const std::filesystem::path& dir, const std::string& configuration,
                            const CheckpointOptions& options);
@@ -36,8 +37,13 @@ class RunDirectory {
   ~RunDirectory();
 
   [[nodiscard]] const std::filesystem::path& path() const;
+  [[nodiscard]] const CheckpointOptions& options() const;
+  /// False once the folder that was opened has been removed or renamed, or another one has its
+  /// name: nothing can be kept any more.
+  [[nodiscard]] bool exists() const;
 
-  /// Publishes the next generation and prunes to the last K.
+  /// Publishes the next generation and prunes to the last K. Each verify_every-th is read back
+  /// before it gets its name. Warns when the next one will not fit.
   void publish_checkpoint(const Document& state);
   /// Newest checkpoint that reads and verifies; damaged ones are named in a warning and left alone.
   [[nodiscard]] std::optional<Document> load_checkpoint();
@@ -45,6 +51,7 @@ class RunDirectory {
 
   void publish_run_file(const Document& run);  ///< run.h5
   [[nodiscard]] bool finished() const;         ///< status.json says complete
+  [[nodiscard]] std::string status() const;    ///< status.json; empty without a readable one
 
   /// Appends one line to metrics.jsonl with a single write().
   void append_metrics(std::string_view json_line);

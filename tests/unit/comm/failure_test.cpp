@@ -4,6 +4,9 @@
 #include "support/mpi_world.hpp"
 #include <gtest/gtest.h>
 
+#include "apo/comm/activity.hpp"
+#include "apo/comm/watchdog.hpp"
+
 namespace apo::comm {
 namespace {
 
@@ -23,6 +26,14 @@ std::pair<Fault, std::string> thrown_by(F&& f) {
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
+}
+
+/// Number of the handle that the next communicator gets; Open MPI takes the lowest free one.
+MPI_Fint next_handle() {
+  MPI_Comm raw = MPI_COMM_NULL;
+  mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &raw), "MPI_Comm_dup");
+  const UniqueComm owner(raw);
+  return MPI_Comm_c2f(raw);
 }
 
 TEST(AgreeOrThrow, IsSilentWhenAllAreWell) {
@@ -82,6 +93,49 @@ TEST(RunAndAgree, OtherExceptionsAreInternal) {
   check([] { throw 42; }, "unknown type");
 }
 
+TEST(RunAndAgree, SaysOnAllRanksWhereTheFailingRankWas) {
+  const int last = world().size() - 1;
+  std::string seen;
+  try {
+    const Activity round("phase1", 12, 3);
+    world().all().run_and_agree([&] {
+      const Activity client("", -1, -1, 17, "alice");
+      if (world().rank() == last) {
+        throw Error(Fault::kData, "no pairs");
+      }
+    });
+  } catch (const Error& error) {
+    seen = at_activity(error.what());  // as the program does
+  }
+  EXPECT_TRUE(contains(seen, "phase1 round 12 cluster 3 client 17 'alice': no pairs")) << seen;
+  EXPECT_EQ(seen.find("phase1"), seen.rfind("phase1")) << "said twice: " << seen;
+  EXPECT_EQ(contains(seen, "rank " + std::to_string(last) + " of"), world().size() > 1) << seen;
+}
+
+TEST(OrderedSum, TheCallersFailureNamesThePlace) {
+  const int last = world().size() - 1;
+  std::vector<double> sum(3);
+  const auto text = thrown_by([&] {
+                      const Activity round("phase1", 12, 3);
+                      world().all().ordered_sum(sum, [&](std::size_t, std::span<double>) {
+                        if (world().rank() == last) {
+                          throw Error(Fault::kData, "no update");
+                        }
+                      });
+                    }).second;
+  EXPECT_TRUE(contains(text, "phase1 round 12 cluster 3: no update")) << text;
+}
+
+TEST(WatchdogOfWorld, WatchesAndLeavesNothingBehind) {
+  const MPI_Fint before = next_handle();
+  for (int i = 0; i < 5; ++i) {
+    const Watchdog watchdog(world(), 3600.0);
+    const Watchdog none(world(), 0.0);
+    world().all().barrier();
+  }
+  EXPECT_EQ(next_handle(), before);
+}
+
 TEST(Nccl, AbsentOrWithoutADeviceSaysWhatToDo) {
   if (backend_is_usable(Backend::kNccl)) {
     GTEST_SKIP() << "NCCL and a device are there";
@@ -108,23 +162,18 @@ TEST(MpiCheck, ErrorsComeBackWithTheLibrarysText) {
   }
 }
 
-/// Number of the handle that the next communicator gets; Open MPI takes the lowest free one.
-MPI_Fint next_handle() {
-  MPI_Comm raw = MPI_COMM_NULL;
-  mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &raw), "MPI_Comm_dup");
-  const UniqueComm owner(raw);
-  return MPI_Comm_c2f(raw);
-}
-
-TEST(Split, GivesItsCommunicatorBack) {
+TEST(Split, ManySplitsLeaveNoCommunicatorBehind) {
   // There are 65,530 of them: a sweep over clusterings in one process must not use them up.
   const MPI_Fint before = next_handle();
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < 500; ++i) {
     auto team = ClusterCommunicator::split(world(), i % 3 - 1, Backend::kMpi);
     auto other = ClusterCommunicator::split(world(), 0, Backend::kMpi);
     team = std::move(other);  // the first one goes
     if (i % 2 == 0) {
       team.close();
+    }
+    if (i % 100 == 0) {
+      EXPECT_LE(next_handle(), before + 2) << "after " << 2 * i << " splits";
     }
   }
   EXPECT_EQ(next_handle(), before);

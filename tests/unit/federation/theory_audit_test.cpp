@@ -87,7 +87,7 @@ RoundReport audited(const Population& people, comm::ClusterCommunicator& team,
   resources.monitor.memory_mib = options.memory_mib;
   resources.phase1.aggregation = options.aggregation;
   resources.seed = 3;
-  resources.ordered_reduction = options.ordered;
+  resources.reproducible = options.ordered;
   RoundPlan plan;
   plan.cluster = 2;
   plan.round = 5;

@@ -22,7 +22,8 @@ using testing::Vec;
 using testing::wholes;
 
 /// A round of all clients through the monitor.
-RoundReport monitored(const Population& people, comm::ClusterCommunicator& team, bool ordered) {
+RoundReport monitored(const Population& people, comm::ClusterCommunicator& team,
+                      bool reproducible) {
   QuadraticObjectives objectives = people.objectives();
   const auto solver = direction::make_solver(mixed_modes());
   const auto n = static_cast<int>(people.partition.clients.size());
@@ -44,19 +45,26 @@ RoundReport monitored(const Population& people, comm::ClusterCommunicator& team,
     StepRecord record;
     seen.direction = solve_direction(*solver, evaluation, seen.gram, client.preference, {}, record);
     seen.update_norm = 0.5 + i;
-    monitor.add(std::move(seen));
+    EXPECT_EQ(monitor.add(std::move(seen)), static_cast<std::size_t>(i - begin));
   }
   std::vector<double> total = {monitor.local_pairs()};
   team.all_reduce(std::span<double>(total), comm::Reduction::kSum);
   monitor.set_total_pairs(total[0]);
   // As in a round: numbers of the round's own come first.
   std::vector<double> sum(3 + monitor.num_terms());
-  sum_over_team(team, ordered, sum, [&](std::size_t first, std::span<double> slice) {
-    if (first + slice.size() > 3) {
-      const std::size_t skip = first < 3 ? 3 - first : 0;
-      monitor.add_terms(first + skip - 3, slice.subspan(skip));
-    }
-  });
+  std::vector<std::size_t> cuts = monitor.cuts();
+  for (std::size_t& cut : cuts) {
+    cut += 3;
+  }
+  sum_over_team(
+      team, reproducible, sum, static_cast<std::size_t>(end - begin), static_cast<std::size_t>(n),
+      [&](std::size_t term, std::size_t first, std::span<double> slice) {
+        if (first + slice.size() > 3) {
+          const std::size_t skip = first < 3 ? 3 - first : 0;
+          monitor.add_client_terms(term, first + skip - 3, slice.subspan(skip));
+        }
+      },
+      cuts);
   monitor.set_update_norm(0.25);
   RoundReport report;
   monitor.finish(team, std::span<const double>(sum).subspan(3), report);
@@ -110,12 +118,14 @@ TEST(TheoryMonitor, ClientsWithoutAnObjectiveAreLeftOut) {
     c.gradients = {1.0F, 0.0F, 0.0F, 0.0F, 1.0F, 0.0F};
     c.gram = gram_matrix(c.gradients, 2);
     c.direction = direction::make_solver({})->solve({Vec{0.5, 0.25}, c.gram, c.preference});
-    monitor.add(std::move(c));
+    EXPECT_EQ(monitor.add(std::move(c)), static_cast<std::size_t>(i));
   }
   EXPECT_EQ(monitor.local_pairs(), 4.0);
   monitor.set_total_pairs(4.0);
   std::vector<double> sum(monitor.num_terms(), 0.0);
-  monitor.add_terms(0, sum);
+  monitor.add_client_terms(0, 0, sum);
+  monitor.add_client_terms(1, 0, sum);
+  EXPECT_THROW(monitor.add_client_terms(2, 0, sum), Error);
   RoundReport report;
   monitor.finish(one, sum, report);
   EXPECT_EQ(wholes(report.theory_round, "num_left_out")[0], 1);

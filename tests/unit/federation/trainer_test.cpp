@@ -228,7 +228,9 @@ TEST(Trainer, EmptyRoundKeepsTheAdapter) {
   objectives.poisoned_client = 3;
   const data::Partition partition = seven_partition();
   TrainingOptions o = options();
+  o.phase1.rounds = 2;  // a third one would end the run (FiniteGuard)
   o.phase2.rounds = 0;
+  o.phase2.start_rounds.clear();
   Recorder recorder;
   Trainer trainer(test::world(), partition, objectives, o, {{{ClientId(3)}}});
 
@@ -264,7 +266,7 @@ TEST(Trainer, FastReductionAgreesToRounding) {
   Recorder ignored;
   Trainer ordered(test::world(), partition, objectives, o, two_groups());
   ordered.run(ignored);
-  o.ordered_reduction = false;
+  o.reproducible = false;
   Trainer fast(test::world(), partition, objectives, o, two_groups());
   fast.run(ignored);
 

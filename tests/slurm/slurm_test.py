@@ -1,0 +1,352 @@
+"""The batch scripts of jobs/slurm on a real SLURM (lab.py), against undisturbed runs.
+
+Usage: slurm_test.py APO SOURCE_DIR MPIEXEC, as root. Ends with 77, which CTest shows as skipped,
+where SLURM cannot be run; with an error where CI=true expects it to be.
+"""
+
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+import signal
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
+import harness  # noqa: E402
+import lab  # noqa: E402
+from harness import apo, options  # noqa: E402
+
+CONFIG = "configs/analytic.ini"
+SETTINGS = {
+    "task.analytic.clients": "40",
+    "task.analytic.test_clients": "8",
+    "clustering.budget": "3",
+    "phase1.rounds": "300",
+    "phase1.clients_per_round": "4",
+    "phase2.rounds": "3",
+    "monitor.theory": "false",
+    "checkpoint.every_rounds": "10",
+}
+SHORT = {"phase1.rounds": "4", "phase2.rounds": "1"}
+ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "BOOT_FAIL")
+
+
+def words(out, settings=None):
+    return ["-c", CONFIG, "--out", str(out), *options({**SETTINGS, **(settings or {})})]
+
+
+def newest_checkpoint(out):
+    """Number of the newest checkpoint; 0: none yet."""
+    return max((int(path.stem.split("-")[1])
+                for path in (out / "checkpoints").glob("checkpoint-*.h5")), default=0)
+
+
+class Slurm(harness.Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.addClassCleanup(shutil.rmtree, cls.scratch, ignore_errors=True)
+        cls.scratch.chmod(0o755)
+        cls.lab = lab.Lab(cls.scratch / "lab")
+        cls.addClassCleanup(cls.lab.stop)  # the last one is run first
+        # The ranks of a job may be on two nodes: all of Open MPI's transports.
+        cls.lab.environment.pop("OMPI_MCA_btl", None)
+        cls.lab.environment["APO_BIN"] = str(harness.APO)
+        cls.lab.start()
+        cls.has_pmix = "pmix" in cls.lab.run("srun", "--mpi=list")
+        if not cls.has_pmix:
+            cls.lab.environment["APO_LAUNCH"] = "mpirun"
+        cls.reference, cls.seconds = cls.undisturbed("reference")
+
+    @classmethod
+    def undisturbed(cls, name, settings=None):
+        """A run without SLURM, and its wall time in seconds."""
+        out = cls.scratch / name
+        start = time.monotonic()
+        code, log = apo("run", *words(out, settings), ranks=2)
+        if code != 0:
+            raise AssertionError(log)
+        return out, time.monotonic() - start
+
+    @classmethod
+    def tearDownClass(cls):
+        pass  # the clean-ups do it, also after a failure in setUpClass
+
+    def tearDown(self):
+        self.lab.run("scancel", "--user=root")
+        self.wait_for(lambda: not self.lab.run("squeue", "-h"), "an empty queue")
+
+    def submit(self, script, *arguments, sbatch=(), **environment):
+        """Job id of a script of jobs/slurm."""
+        return self.lab.run("sbatch", "--parsable", f"--output={self.scratch}/log-%j.txt", *sbatch,
+                            f"jobs/slurm/{script}", *arguments, cwd=harness.SOURCE,
+                            environment=environment).strip()
+
+    def show(self, job, name):
+        found = re.search(rf"\b{name}=(\S*)", self.lab.run("scontrol", "show", "job", job))
+        self.assertIsNotNone(found, f"job {job} has no {name}")
+        return found.group(1)
+
+    def log(self, job):
+        path = self.scratch / f"log-{job}.txt"
+        return path.read_text() if path.exists() else "(no log)"
+
+    def wait_for(self, condition, what, jobs=(), seconds=100):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > deadline:
+                self.fail(f"waited {seconds} s for {what}\n" + "\n".join(map(self.log, jobs)) +
+                          self.lab.run("squeue") + self.lab.logs())
+            time.sleep(0.1)
+
+    def wait_for_end(self, job):
+        """The state in which the job ended, back in the queue aside."""
+        self.wait_for(lambda: self.show(job, "JobState") in ENDED, f"the end of job {job}", [job])
+        return self.show(job, "JobState")
+
+    def assert_completes(self, job):
+        self.assertEqual(self.wait_for_end(job), "COMPLETED", self.log(job))
+
+    def wait_for_checkpoint(self, out, job, number=2):
+        self.wait_for(lambda: newest_checkpoint(out) >= number or
+                      self.show(job, "JobState") in ENDED, f"checkpoint {number}", [job])
+        self.assertEqual(self.show(job, "JobState"), "RUNNING", self.log(job))
+
+    def warn(self, job):
+        """As SLURM does before the time limit: the batch shell gets the signal, nobody else."""
+        self.lab.run("scancel", "--batch", "--signal=USR2", job)
+
+    def rounds_at_stop(self, out):
+        return len((out / "metrics.jsonl").read_text().splitlines())
+
+    def test_a_run_on_all_nodes_with_one_rank_per_gpu(self):
+        out = self.scratch / "nodes"
+        nodes = len(self.lab.nodes)
+        job = self.submit("run.sbatch", *words(out),
+                          sbatch=[f"--nodes={nodes}", "--ntasks-per-node=2", "--gpus-per-node=2",
+                                  "--gpu-bind=none"])
+        self.assert_completes(job)
+        self.assertEqual(self.show(job, "NumNodes"), str(nodes))
+        self.assertIn(f"{2 * nodes} ranks, restart 0", self.log(job))
+        self.assert_same_run(self.reference, out)
+
+    def test_time_limit_strikes(self):
+        # slurmctld looks at time limits every 30 s, counted from its start: the warning comes some
+        # 6 s after the job's start, which its run has to outlast on fast machines too.
+        rounds = int(SETTINGS["phase1.rounds"]) * max(1.0, 14 / self.seconds)
+        settings = {"phase1.rounds": str(round(min(rounds, 3000.0)))}
+        reference, _ = self.undisturbed("limit-reference", settings)
+        for attempt in range(3):  # on a busy machine a job may start too late for the warning
+            out = self.scratch / f"limit-{attempt}"
+            time.sleep((24 - (time.monotonic() - self.lab.started)) % 30)
+            job = self.submit("run.sbatch", *words(out, settings),
+                              sbatch=["--time=1", "--signal=B:USR2@50"])
+            self.assert_completes(job)
+            if self.show(job, "Restarts") != "0":
+                break
+        self.assertGreaterEqual(int(self.show(job, "Restarts")), 1, self.log(job))
+        self.assertIn("exit code 75 after SIGUSR2", self.log(job))
+        self.assertIn("restart 1", self.log(job))  # the log goes on, nothing is cut
+        self.assert_same_run(reference, out)
+
+    def test_mpirun_passes_the_warning_on(self):
+        out = self.scratch / "mpirun"
+        job = self.submit("run.sbatch", *words(out), APO_LAUNCH="mpirun")
+        self.wait_for_checkpoint(out, job)
+        self.warn(job)
+        self.assert_completes(job)
+        self.assertEqual(self.show(job, "Restarts"), "1", self.log(job))
+        self.assertIn("exit code 75 after SIGUSR2", self.log(job))
+        self.assert_same_run(self.reference, out)
+
+    def test_requeue_from_outside(self):
+        out = self.scratch / "requeue"
+        job = self.submit("run.sbatch", *words(out))
+        self.wait_for_checkpoint(out, job)
+        self.lab.run("scontrol", "requeue", job)
+        self.assert_completes(job)
+        self.assertEqual(self.show(job, "Restarts"), "1", self.log(job))
+        self.assert_same_run(self.reference, out)
+
+    def test_preemption(self):
+        out = self.scratch / "preempted"
+        job = self.submit("run.sbatch", *words(out))
+        self.wait_for_checkpoint(out, job)
+        urgent = self.lab.run("sbatch", "--parsable", "--partition=urgent", "--exclusive",
+                              f"--nodes={len(self.lab.nodes)}", "--output=/dev/null",
+                              "--wrap=sleep 1").strip()
+        self.assert_completes(urgent)
+        self.assert_completes(job)
+        self.assertEqual(self.show(job, "Restarts"), "1", self.log(job))
+        self.assertIn("PREEMPTION", self.log(job))
+        self.assert_same_run(self.reference, out)
+
+    def test_cancelled_job_stays_away_and_the_next_one_continues(self):
+        out = self.scratch / "cancelled"
+        job = self.submit("run.sbatch", *words(out))
+        self.wait_for_checkpoint(out, job)
+        self.lab.run("scancel", job)
+        self.assertEqual(self.wait_for_end(job), "CANCELLED", self.log(job))
+        rounds = self.rounds_at_stop(out)
+        self.assertGreater(rounds, 0)
+        next_job = self.submit("run.sbatch", *words(out))
+        self.assert_completes(next_job)
+        self.assertEqual(self.show(job, "JobState"), "CANCELLED")
+        self.assertGreater(self.rounds_at_stop(out), rounds)
+        self.assert_same_run(self.reference, out)
+
+    def test_follow_up_job_takes_the_place(self):
+        out = self.scratch / "follow"
+        job = self.submit("run.sbatch", *words(out), APO_AGAIN="follow")
+        waiting = self.lab.run("sbatch", "--parsable", f"--dependency=afterok:{job}",
+                               "--kill-on-invalid-dep=yes", "--output=/dev/null",
+                               f"--wrap=cp {out}/status.json {self.scratch}/seen.json").strip()
+        self.wait_for_checkpoint(out, job)
+        self.warn(job)
+        self.assertEqual(self.wait_for_end(job), "FAILED", self.log(job))
+        self.assertEqual(self.show(job, "ExitCode"), "75:0")
+        follower = re.search(r"job (\d+) goes on from here", self.log(job)).group(1)
+        self.assertEqual(self.wait_for_end(follower), "COMPLETED", self.log(job))
+        self.assert_completes(waiting)
+        self.assertIn("complete", (self.scratch / "seen.json").read_text())
+        self.assert_same_run(self.reference, out)
+
+    def test_site_that_requeues_by_exit_code(self):
+        conf = self.lab.folder / "slurm.conf"
+        before = conf.read_text()
+        conf.write_text(before + "RequeueExit=75\n")
+        try:
+            self.lab.run("scontrol", "reconfigure")
+            for way in ("exit", "requeue"):
+                with self.subTest(way):
+                    out = self.scratch / f"exit-code-{way}"
+                    job = self.submit("run.sbatch", *words(out), APO_AGAIN=way)
+                    self.wait_for_checkpoint(out, job)
+                    self.warn(job)
+                    self.assert_completes(job)
+                    self.assertEqual(self.show(job, "Restarts"), "1", self.log(job))
+                    self.assert_same_run(self.reference, out)
+        finally:
+            conf.write_text(before)
+            self.lab.run("scontrol", "reconfigure")
+
+    def test_job_that_gets_nowhere_gives_up(self):
+        out = self.scratch / "stalled"
+        program = self.scratch / "stalled.sh"
+        program.write_text(f"#!/bin/sh\nmkdir -p {out}\nexit 75\n")
+        program.chmod(0o755)
+        job = self.submit("run.sbatch", "--out", out, APO_BIN=str(program), APO_MAX_STALLS="1")
+        self.assertEqual(self.wait_for_end(job), "FAILED", self.log(job))
+        self.assertEqual(self.show(job, "ExitCode"), "70:0", self.log(job))
+        self.assertIn("giving up", self.log(job))
+
+    def test_refused_command_lines(self):
+        for arguments, expected in ((["run", "-c", CONFIG], "expected --out DIR"),
+                                    (["swim", "--out", "x"], "found 'swim'")):
+            with self.subTest(expected):
+                job = self.submit("run.sbatch", *arguments)
+                self.assertEqual(self.wait_for_end(job), "FAILED")
+                self.assertEqual(self.show(job, "ExitCode"), "64:0", self.log(job))
+                self.assertIn(expected, self.log(job))
+
+    def chain(self, *arguments):
+        text = self.lab.run("bash", "jobs/slurm/chain.sh", f"--output={self.scratch}/log-%j.txt",
+                            "--", *arguments, cwd=harness.SOURCE)
+        jobs = dict(re.findall(r"(\w+): job (\d+)", text))
+        self.assertEqual(list(jobs), ["cluster", "train", "meta", "adapt", "evaluate"], text)
+        return jobs
+
+    def test_chain_of_stages(self):
+        out = self.scratch / "chain"
+        jobs = self.chain(*words(out))
+        self.wait_for(lambda: newest_checkpoint(out) >= 3, "checkpoint 3", jobs.values())
+        self.warn(jobs["train"])
+        for job in jobs.values():
+            self.assert_completes(job)
+        self.assertEqual(self.show(jobs["train"], "Restarts"), "1", self.log(jobs["train"]))
+        self.assert_same_run(self.reference, out)
+
+    def test_chain_ends_where_a_stage_fails(self):
+        jobs = self.chain(*words(self.scratch / "broken", {"clustering.budget": "0"}))
+        self.assertEqual(self.wait_for_end(jobs["cluster"]), "FAILED")
+        self.assertEqual(self.show(jobs["cluster"], "ExitCode"), "64:0", self.log(jobs["cluster"]))
+        for stage in ("train", "meta", "adapt", "evaluate"):
+            self.assertEqual(self.wait_for_end(jobs[stage]), "CANCELLED")
+
+    def test_array_of_lines(self):
+        lines = ["--runtime.seed 1", "# not a run", "  --method.name fedavg   --runtime.seed 2"]
+        file = self.scratch / "lines.txt"
+        file.write_text("\n".join(lines) + "\n")
+        out = self.scratch / "lines"
+        job = self.submit("lines.sbatch", file, *words(out, SHORT), sbatch=["--array=1-3"])
+        for task in (1, 2, 3):
+            self.assert_completes(f"{job}_{task}")
+        runs = {}
+        for line in (lines[0], lines[2]):
+            text = " ".join(line.split())
+            runs[text] = out / hashlib.sha256(text.encode()).hexdigest()[:12]
+            self.assertEqual((runs[text] / "line.txt").read_text(), text + "\n")
+            given = text.removeprefix("--").split(" --")
+            alone, _ = self.undisturbed(f"alone-{len(runs)}",
+                                        {**SHORT, **dict(option.split() for option in given)})
+            self.assert_same_run(alone, runs[text])
+        self.assertEqual(sorted(p.name for p in out.iterdir()),
+                         sorted(p.name for p in runs.values()))
+        before = {p: (p / "run.h5").stat().st_mtime_ns for p in runs.values()}
+        again = self.submit("lines.sbatch", file, *words(out, SHORT), sbatch=["--array=1"])
+        self.assert_completes(f"{again}_1")
+        self.assertEqual(before, {p: (p / "run.h5").stat().st_mtime_ns for p in runs.values()})
+
+    def test_sweep_as_an_array(self):
+        budgets = (1, 2, 3)
+        settings = {**SHORT, "phase1.rounds": "200", "checkpoint.every_rounds": "20"}
+        out = self.scratch / "sweep"
+        job = self.submit("sweep.sbatch", "--budgets", "1-3", "--claim", "1", *words(out, settings),
+                          sbatch=["--array=1-2"])
+        self.wait_for(lambda: list(out.glob("clusters/*/checkpoints/*.h5")), "a checkpoint",
+                      [job])
+        self.warn(f"{job}_1")
+        for task in (1, 2):
+            self.assert_completes(f"{job}_{task}")
+        self.assertEqual(self.show(f"{job}_1", "Restarts"), "1")
+        self.assertEqual(len(list(out.glob("clusters/*/result.h5"))), 2 * len(budgets) - 1)
+        for budget in budgets:
+            alone, _ = self.undisturbed(f"budget-{budget}",
+                                        {**settings, "clustering.budget": str(budget)})
+            self.assert_same_run(alone, out / f"budget-{budget}")
+
+    def test_daemons_are_killed_in_mid_job(self):
+        out = self.scratch / "daemons"
+        job = self.submit("run.sbatch", *words(out))
+        self.wait_for_checkpoint(out, job)
+        # slurmctld writes its state every few seconds; a job that is not in it would be held.
+        saved, since = self.lab.folder / "state" / "job_state", time.time()
+        self.wait_for(lambda: saved.exists() and saved.stat().st_mtime > since, saved, [job])
+        self.assertEqual(self.show(job, "JobState"), "RUNNING", self.log(job))
+        self.lab.kill_slurm()
+        self.lab.start_slurm()
+        self.lab.wait_for(lambda: self.lab.run("sinfo", "-h", check=False), "slurmctld")
+        self.assert_completes(job)
+        self.assert_same_run(self.reference, out)
+
+
+def cannot_run():
+    """Why SLURM cannot be run here; empty: it can."""
+    if os.geteuid() != 0:
+        return "needs root, to run munged and slurmd"
+    if absent := lab.missing():
+        return f"no {', '.join(absent)}; install the packages slurm-wlm and munge"
+    return ""
+
+
+if __name__ == "__main__":
+    if reason := cannot_run():
+        print(f"skipped: {reason}")
+        sys.exit(1 if os.environ.get("CI") == "true" and os.geteuid() == 0 else 77)
+    lab.enter_namespaces()
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    # Names of tests may follow: slurm_test.py APO SOURCE_DIR MPIEXEC Slurm.test_preemption
+    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[4:]])
