@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import ctypes
 import itertools
 import json
 import os
@@ -98,6 +99,11 @@ def same(a, b):
     return a.shape == b.shape and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
 
 
+def die_with_parent():
+    """A test that is killed itself leaves no job behind: its launcher dies, and so do the ranks."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
 class Job:
     """One life of a run. ranks = 0: without mpirun."""
 
@@ -109,7 +115,7 @@ class Job:
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(harness.command(ranks, *words), cwd=harness.SOURCE,
                                             stdout=log, stderr=subprocess.STDOUT,
-                                            start_new_session=True)
+                                            start_new_session=True, preexec_fn=die_with_parent)
 
     @property
     def pid(self):
@@ -284,6 +290,7 @@ def main(with_mounts=False):
     os.environ["OMPI_MCA_btl_vader_backing_directory"] = str(base)
     os.environ["OMPI_MCA_orte_tmpdir_base"] = str(base)
     atexit.register(shutil.rmtree, base, ignore_errors=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     unittest.main(module="__main__", argv=[sys.argv[0], "-v", *sys.argv[4:]])
 
 
