@@ -100,16 +100,6 @@ void ClusterCommunicator::all_reduce(std::span<float> values, Reduction op) {
 void ClusterCommunicator::all_reduce(std::span<std::int64_t> values, Reduction op) {
   collective("all_reduce", [&] { impl().all_reduce(values, op); });
 }
-void ClusterCommunicator::ordered_sum(
-    std::span<double> partial,
-    const std::function<void(std::size_t begin, std::span<double> slice)>& add) {
-  collective("ordered_sum", [&] {
-    impl().ordered_sum(partial, [&](std::size_t begin, std::span<double> slice) {
-      const OutOfCollective own_work;
-      add(begin, slice);
-    });
-  });
-}
 void ClusterCommunicator::all_gather(std::span<const double> in, std::span<double> out) {
   collective("all_gather", [&] { impl().all_gather(in, out); });
 }

@@ -47,8 +47,6 @@ struct Failure {
 /// The same contracts as the members of ClusterCommunicator of the same names.
 class ClusterCommunicator::Impl {
  public:
-  using AddTerms = std::function<void(std::size_t, std::span<double>)>;
-
   virtual ~Impl() = default;
   [[nodiscard]] virtual int rank() const noexcept = 0;
   [[nodiscard]] virtual int size() const noexcept = 0;
@@ -58,7 +56,6 @@ class ClusterCommunicator::Impl {
   virtual void all_reduce(std::span<double> values, Reduction op) = 0;
   virtual void all_reduce(std::span<float> values, Reduction op) = 0;
   virtual void all_reduce(std::span<std::int64_t> values, Reduction op) = 0;
-  virtual void ordered_sum(std::span<double> partial, const AddTerms& add) = 0;
   virtual void all_gather(std::span<const double> in, std::span<double> out) = 0;
   virtual std::vector<std::string> all_gather(const std::string& bytes) = 0;
   virtual void broadcast(std::span<double> values, int root) = 0;

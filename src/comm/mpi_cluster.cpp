@@ -9,11 +9,6 @@
 namespace apo::comm {
 namespace {
 
-/// Doubles that travel down the chain of ordered_sum at once: 256 KiB, so that the ranks overlap
-/// and a message still costs far more than its latency.
-constexpr std::size_t kChainChunk = std::size_t{1} << 15;
-constexpr int kChainTag = 71;
-
 MPI_Op mpi_op(Reduction op) {
   switch (op) {
     case Reduction::kSum:
@@ -66,41 +61,6 @@ void MpiCluster::all_reduce(std::span<float> values, Reduction op) {
 }
 void MpiCluster::all_reduce(std::span<std::int64_t> values, Reduction op) {
   reduce_in_chunks(values, MPI_INT64_T, op);
-}
-
-void MpiCluster::ordered_sum(std::span<double> partial, const AddTerms& add) {
-  require_member();
-  // A failing rank keeps the chain moving: its neighbours wait for its messages, not for it.
-  Failure failure;
-  std::vector<MPI_Request> sent;
-  for (std::size_t begin = 0; begin < partial.size(); begin += kChainChunk) {
-    const auto slice = partial.subspan(begin, std::min(kChainChunk, partial.size() - begin));
-    const int count = static_cast<int>(slice.size());
-    if (rank_ == 0) {
-      std::fill(slice.begin(), slice.end(), 0.0);
-    } else {
-      mpi_check(MPI_Recv(slice.data(), count, MPI_DOUBLE, rank_ - 1, kChainTag, comm_.get(),
-                         MPI_STATUS_IGNORE),
-                "MPI_Recv");
-    }
-    if (!failure.any()) {
-      failure.capture([&] { add(begin, slice); });
-    }
-    if (rank_ + 1 < size_) {
-      mpi_check(MPI_Isend(slice.data(), count, MPI_DOUBLE, rank_ + 1, kChainTag, comm_.get(),
-                          &sent.emplace_back(MPI_REQUEST_NULL)),
-                "MPI_Isend");
-    }
-  }
-  // The slices are overwritten by the broadcast, so they must have left first.
-  for (MPI_Request& request : sent) {
-    mpi_check(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
-  }
-  if (size_ > 1) {
-    broadcast_bytes(partial.data(), partial.size_bytes(), size_ - 1);
-  }
-  count_bytes(partial.size_bytes());
-  agree_or_throw(failure.text, failure.fault);
 }
 
 void MpiCluster::all_gather(std::span<const double> in, std::span<double> out) {

@@ -20,7 +20,6 @@ class MpiCluster : public ClusterCommunicator::Impl {
   void all_reduce(std::span<double> values, Reduction op) override;
   void all_reduce(std::span<float> values, Reduction op) override;
   void all_reduce(std::span<std::int64_t> values, Reduction op) override;
-  void ordered_sum(std::span<double> partial, const AddTerms& add) override;
   void all_gather(std::span<const double> in, std::span<double> out) override;
   std::vector<std::string> all_gather(const std::string& bytes) override;
   void broadcast(std::span<double> values, int root) override;

@@ -14,6 +14,7 @@
 #include <nccl.h>
 
 #include "apo/comm/cluster_communicator.hpp"
+#include "apo/comm/exact_sum.hpp"
 #include "apo/comm/world.hpp"
 #include "apo/core/error.hpp"
 
@@ -76,13 +77,14 @@ void check_with_device(World& world) {
   std::vector<float> sent(1000, world.rank() == 0 ? 2.5F : 0.0F);
   team.broadcast(std::span<float>(sent), 0);
   check(sent.back() == 2.5F, "broadcast");
-  std::vector<double> ordered(100);
-  team.ordered_sum(ordered, [](std::size_t, std::span<double> slice) {
+  std::vector<double> sum(100);
+  const auto add = [](std::size_t, std::size_t, std::span<double> slice) {
     for (double& x : slice) {
       x += 1.0;
     }
-  });
-  check(ordered[99] == world.size(), "ordered_sum, over MPI");
+  };
+  exact_sum(team, sum, 1, static_cast<std::size_t>(world.size()), add);
+  check(sum[99] == world.size(), "exact_sum");
   team.close();
 }
 

@@ -28,7 +28,7 @@ enum class Reduction { kSum, kMax, kMin };
 /// Every member that is not a noexcept accessor is *collective*: all size() ranks call it, in the
 /// same order, with the same count. A rank with nothing to give still calls, with zeros.
 /// Buffers are host memory. The NCCL back end moves all_reduce and broadcast of numbers through the
-/// device; everything else (ordered_sum, gathers, strings, agreement) goes over MPI with both.
+/// device; everything else (gathers, strings, agreement) goes over MPI with both.
 ///
 /// Lifetime: must end before its World. close() on the success path; the destructor never
 /// communicates: it aborts an open NCCL handle and frees an MPI one.
@@ -56,18 +56,6 @@ class ClusterCommunicator {
   void all_reduce(std::span<double> values, Reduction op);
   void all_reduce(std::span<float> values, Reduction op);
   void all_reduce(std::span<std::int64_t> values, Reduction op);
-
-  /// Sum that is folded rank by rank: rank 0 adds its terms to zeros, passes the partial sum to
-  /// rank 1, which adds its own, and so on; the last rank's result goes to all. When terms are
-  /// assigned to ranks in contiguous blocks this is the serial left fold, for any number of ranks.
-  ///
-  /// @param partial  [n] in: anything; out: the sum, equal bits on all ranks
-  /// @param add      adds this rank's terms, in order, to a slice of the sum:
-  ///                 add(begin, slice) with slice = elements [begin, begin + slice.size()).
-  ///                 Called once per chunk, so that the ranks work as a pipeline. An exception
-  ///                 from it on any rank is thrown on all, as by agree_or_throw.
-  void ordered_sum(std::span<double> partial,
-                   const std::function<void(std::size_t begin, std::span<double> slice)>& add);
 
   /// out[r * in.size() + i] = in_r[i].
   void all_gather(std::span<const double> in, std::span<double> out);

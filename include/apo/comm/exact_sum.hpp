@@ -23,7 +23,7 @@ inline constexpr std::size_t kExactSumMaxTerms = std::size_t{1} << 20;
 /// same both times.
 using AddTerm = std::function<void(std::size_t term, std::size_t begin, std::span<double> slice)>;
 
-/// Sum in fixed point. Per block of kExactSumBlock elements, with 2^e the first power of two above
+/// Sum in fixed point. Per block of kExactSumBlock elements, with 2^e the first power of 16 above
 /// every magnitude of the block in any term of any rank, each term is rounded once, to a multiple
 /// of the unit
 ///
@@ -33,7 +33,7 @@ using AddTerm = std::function<void(std::size_t term, std::size_t begin, std::spa
 /// once more, to double.
 ///
 /// Error: |sum - exact| <= T u / 2 + 2^-53 |exact| for T terms that are not zero in the element;
-/// up to 2048 terms that is T 2^-51 times the largest magnitude in the block. A double's own range
+/// up to 2048 terms that is T 2^-48 times the largest magnitude in the block. A double's own range
 /// (denormal numbers, overflow to infinity) holds. A block with a number that is not finite becomes
 /// NaN, all of it, on all ranks.
 ///

@@ -110,6 +110,9 @@ inline Expected by_definition(const Terms& terms, std::size_t n, std::size_t max
     if (e == -2000) {
       continue;
     }
+    while (e % 4 != 0) {
+      ++e;
+    }
     for (std::size_t k = begin; k < end; ++k) {
       Wide sum = 0;
       Exact exact;

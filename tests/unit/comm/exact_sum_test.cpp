@@ -288,7 +288,9 @@ TEST(ExactSum, TermsAreComputedAgainOnlyWhereAnotherRankHasLargerOnes) {
   const int size = world().size();
   const bool is_last = world().rank() + 1 == size;
   EXPECT_EQ(calls_for(2, n, 1.0, 2.0 * size), std::vector<int>(n, 2));
-  EXPECT_EQ(calls_for(2, n, is_last ? 2.0 : 1.0, 2.0 * (size + 1)),
+  // 1 and 15 are below the same power of 16; 16 is not.
+  EXPECT_EQ(calls_for(2, n, is_last ? 15.0 : 1.0, 2.0 * (size + 14)), std::vector<int>(n, 2));
+  EXPECT_EQ(calls_for(2, n, is_last ? 16.0 : 1.0, 2.0 * (size + 15)),
             std::vector<int>(n, is_last ? 2 : 4));
   EXPECT_EQ(calls_for(40, n, 1.0, 40.0 * size), std::vector<int>(n, 80));  // more than are kept
 }

@@ -72,7 +72,7 @@ else
     check sleeps 2 74 "rank 1 of $ranks ($host) made no progress for" "in $client;" \
       "rank 0 waits in barrier 1 of all ranks"
     check sleeps_in_sum 2 74 "rank 1 of $ranks ($host) made no progress for" \
-      "in phase1 round 12 cluster 3;" "rank 0 waits in ordered_sum 1 of all ranks, phase1 round 12"
+      "in phase1 round 12 cluster 3;" "rank 0 waits in all_reduce 1 of all ranks, phase1 round 12"
     check is_stopped 2 74 "rank 1 of $ranks ($host) gives no sign of life" "last seen in $client;"
     check waits_elsewhere 2 74 "in collectives that do not match" \
       "rank 1 waits in barrier 1 of team 0 (ranks 0-$((ranks - 1)))" \

@@ -15,6 +15,7 @@
 
 #include "apo/comm/activity.hpp"
 #include "apo/comm/cluster_communicator.hpp"
+#include "apo/comm/exact_sum.hpp"
 #include "apo/comm/watchdog.hpp"
 #include "apo/comm/world.hpp"
 #include "apo/core/error.hpp"
@@ -100,11 +101,12 @@ const std::map<std::string, Act> acts = {
      [](World& world, bool culprit) {
        const Activity round("phase1", 12, 3);
        std::vector<double> sum(4);
-       world.all().ordered_sum(sum, [&](std::size_t, std::span<double>) {
+       const auto add = [&](std::size_t, std::size_t, std::span<double>) {
          if (culprit) {
            sleep_for_ever();
          }
-       });
+       };
+       apo::comm::exact_sum(world.all(), sum, 1, static_cast<std::size_t>(world.size()), add);
      }},
     {"waits_elsewhere",
      [](World& world, bool culprit) {

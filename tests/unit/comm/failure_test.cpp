@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "apo/comm/activity.hpp"
+#include "apo/comm/exact_sum.hpp"
 #include "apo/comm/watchdog.hpp"
 
 namespace apo::comm {
@@ -112,16 +113,17 @@ TEST(RunAndAgree, SaysOnAllRanksWhereTheFailingRankWas) {
   EXPECT_EQ(contains(seen, "rank " + std::to_string(last) + " of"), world().size() > 1) << seen;
 }
 
-TEST(OrderedSum, TheCallersFailureNamesThePlace) {
+TEST(ExactSum, TheCallersFailureNamesThePlace) {
   const int last = world().size() - 1;
   std::vector<double> sum(3);
   const auto text = thrown_by([&] {
                       const Activity round("phase1", 12, 3);
-                      world().all().ordered_sum(sum, [&](std::size_t, std::span<double>) {
+                      const auto add = [&](std::size_t, std::size_t, std::span<double>) {
                         if (world().rank() == last) {
                           throw Error(Fault::kData, "no update");
                         }
-                      });
+                      };
+                      exact_sum(world().all(), sum, 1, static_cast<std::size_t>(last) + 1, add);
                     }).second;
   EXPECT_TRUE(contains(text, "phase1 round 12 cluster 3: no update")) << text;
 }

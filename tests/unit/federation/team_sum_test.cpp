@@ -64,7 +64,7 @@ TEST(SumOverTeam, DoesNotDependOnWhoHoldsWhichClient) {
   const std::vector<double> fast = sum_with(false, [&](std::size_t c) { return c % ranks; });
   for (std::size_t k = 0; k < kNumbers; ++k) {
     EXPECT_NEAR(blocks[k], static_cast<double>(serial[k]),
-                static_cast<double>(largest) * kClients * std::ldexp(1.0, -51));
+                static_cast<double>(largest) * kClients * std::ldexp(1.0, -48));
     EXPECT_NEAR(fast[k], static_cast<double>(serial[k]), 1e-6 * static_cast<double>(largest));
   }
 }
