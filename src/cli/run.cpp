@@ -1,5 +1,6 @@
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "command_line.hpp"
 #include "commands.hpp"
@@ -8,6 +9,8 @@
 #include "run_pipeline.hpp"
 #include "run_recorder.hpp"
 #include "run_task.hpp"
+#include "stop_signals.hpp"
+#include "time_limit.hpp"
 
 #include "apo/comm/cluster_communicator.hpp"
 #include "apo/comm/nccl_limits.hpp"
@@ -65,11 +68,9 @@ class Run {
       return close("trained", "apo adapt");
     }
     if (command_.last == Stage::kAdapt) {
-      adapt();
-      return close("adapted", "apo evaluate");
+      return adapt() ? close("adapted", "apo evaluate") : stopped();
     }
-    evaluate();
-    return 0;
+    return evaluate() ? 0 : stopped();
   }
 
  private:
@@ -83,6 +84,12 @@ class Run {
   }
 
   void open() {
+    // First of all: a signal during the start may not end the job without a word, and a key that
+    // cannot be read may not leave a folder.
+    install_stop_signals(config_.checkpoint.stop_signals);
+    if (!config_.checkpoint.max_walltime.empty()) {
+      (void)parse_walltime("checkpoint.max_walltime", config_.checkpoint.max_walltime);
+    }
     const std::string configuration = config::to_ini(config_);
     log::info("apo {} ({}), {} ranks, {}", version(), git_revision(), world_.size(), utc_now());
     log::info("resolved configuration\n{}", configuration);
@@ -111,14 +118,15 @@ class Run {
   std::vector<std::vector<double>> known_losses() {
     std::vector<double> flat;
     all_.run_and_agree([&] {
-      const auto checkpoint = directory_ ? directory_->load_checkpoint() : std::nullopt;
-      if (!checkpoint) {
+      if (!directory_) {
         return;
       }
-      const Table clients = checkpoint->get_table("clients");
-      if (const Column* column = clients.find("measured_loss")) {
-        flat = std::get<std::vector<double>>(column->values);
-      }
+      (void)directory_->load_checkpoint([&](const store::Document& checkpoint) {
+        const Table clients = checkpoint.get_table("clients");
+        if (const Column* column = clients.find("measured_loss")) {
+          flat = std::get<std::vector<double>>(column->values);
+        }
+      });
     });
     std::vector<double> size = {static_cast<double>(flat.size())};
     all_.broadcast(std::span<double>(size), 0);
@@ -186,17 +194,23 @@ class Run {
     return outcome;
   }
 
-  void adapt() {
+  /// @returns false: asked to stop
+  bool adapt() {
     log::info("adapting {} test clients ...", experiment_->test_clients().size());
-    const methods::AdaptedClients adapted = experiment_->adapt();
+    const auto adapted = experiment_->adapt([&] { return recorder_->stop_requested(); });
+    if (!adapted) {
+      return false;
+    }
     all_.run_and_agree([&] {
       if (world_.rank() == 0) {
-        write_adapted(adapted_file(), adapted);
+        write_adapted(adapted_file(), *adapted);
       }
     });
+    return true;
   }
 
-  void evaluate() {
+  /// @returns false: asked to stop
+  bool evaluate() {
     log::info("{}evaluating {} test clients ...", command_.alone ? "" : "adapting and ",
               experiment_->test_clients().size());
     methods::AdaptedClients adapted;
@@ -208,8 +222,12 @@ class Run {
         adapted = read_adapted(adapted_file());
       });
     }
-    const methods::ExperimentResult result =
-        experiment_->evaluate(command_.alone ? &adapted : nullptr);
+    const std::optional<methods::ExperimentResult> result = experiment_->evaluate(
+        command_.alone ? &adapted : nullptr, [&] { return recorder_->stop_requested(); });
+    if (!result) {
+      return false;
+    }
+    const std::vector<double> peaks = gather_peak_memory(world_);
     const double seconds_total = watch_.seconds();
     all_.run_and_agree([&] {
       if (world_.rank() != 0) {
@@ -223,17 +241,19 @@ class Run {
           parameters =
               trainer.final_parameters(static_cast<int>(trainer.start_rounds().size()) - 1);
         }
-        add_results(whole, *task_, directory_->path(), parameters, result);
+        add_results(whole, *task_, directory_->path(), parameters, *result);
         add_performance(whole,
                         {{"population", seconds_population_},
                          {"training", seconds_training_},
-                         {"evaluation", seconds_total - seconds_training_ - seconds_population_}});
+                         {"evaluation", seconds_total - seconds_training_ - seconds_population_}},
+                        peaks);
       });
       recorder_->write_status("complete", 0);
       log::info("\n{}", format_tables({read_results(out_)}, TableFormat::kText));
       log::info("result: complete rounds={} wall={} out={}", experiment_->trainer().total_rounds(),
                 human_duration(seconds_total), out_);
     });
+    return true;
   }
 
   /// Whether a later stage has begun: an earlier one is then done already.
@@ -275,7 +295,8 @@ class Run {
     all_.run_and_agree([&] {
       if (world_.rank() == 0) {
         recorder_->write_status("stopped", exit_code(Fault::kRequeue));
-        log::info("result: stopped wall={} out={}", human_duration(watch_.seconds()), out_);
+        log::info("result: {} wall={} out={}", recorder_->stop_text(),
+                  human_duration(watch_.seconds()), out_);
       }
     });
     return world_.rank() == 0 ? exit_code(Fault::kRequeue) : 0;

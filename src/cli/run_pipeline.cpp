@@ -4,6 +4,7 @@
 
 #include "apo/comm/cluster_communicator.hpp"
 #include "apo/core/log.hpp"
+#include "apo/core/process_memory.hpp"
 #include "apo/core/sha256.hpp"
 #include "apo/core/version.hpp"
 #include "apo/methods/solution_sets.hpp"
@@ -100,8 +101,17 @@ void add_results(store::Document& document, const RunTask& task, const std::file
                      "front");
 }
 
+std::vector<double> gather_peak_memory(comm::World& world) {
+  double peak = 0.0;
+  world.all().run_and_agree([&] { peak = static_cast<double>(process_memory().peak); });
+  std::vector<double> peaks(static_cast<std::size_t>(world.size()));
+  world.all().all_gather(std::span<const double>(&peak, 1), peaks);
+  return peaks;
+}
+
 void add_performance(store::Document& document,
-                     const std::vector<std::pair<std::string, double>>& parts) {
+                     const std::vector<std::pair<std::string, double>>& parts,
+                     std::span<const double> peak_bytes) {
   Table performance;
   performance.text("part", "part of the run");
   performance.real("seconds", "s", "wall time of this process, this part");
@@ -110,6 +120,14 @@ void add_performance(store::Document& document,
     performance.push("seconds", seconds);
   }
   document.put_table("performance", performance, "part_row");
+  Table ranks;
+  ranks.integer("rank", "", "rank of the job's last start");
+  ranks.real("peak_bytes", "B", "largest resident memory of the rank's process");
+  for (std::size_t r = 0; r < peak_bytes.size(); ++r) {
+    ranks.push("rank", static_cast<std::int64_t>(r));
+    ranks.push("peak_bytes", peak_bytes[r]);
+  }
+  document.put_table("performance/ranks", ranks, "rank");
 }
 
 }  // namespace apo::cli

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,8 +52,13 @@ void add_results(store::Document& document, const RunTask& task, const std::file
                  const std::vector<std::vector<float>>& parameters,
                  const methods::ExperimentResult& result);
 
-/// /performance. @param parts  wall seconds by part of the run
+/// Largest resident memory so far of each rank's process, bytes, by rank. Collective.
+[[nodiscard]] std::vector<double> gather_peak_memory(comm::World& world);
+
+/// /performance. @param parts       wall seconds by part of the run
+///               @param peak_bytes  gather_peak_memory()
 void add_performance(store::Document& document,
-                     const std::vector<std::pair<std::string, double>>& parts);
+                     const std::vector<std::pair<std::string, double>>& parts,
+                     std::span<const double> peak_bytes);
 
 }  // namespace apo::cli

@@ -34,6 +34,31 @@ std::string phase_group(std::size_t phase, const char* name) {
   return "phase" + std::to_string(phase + 1) + "/" + name;
 }
 
+/// What a checkpoint gives back.
+struct Restored {
+  federation::TrainingState state;
+  std::vector<Table> steps, rounds, theory;
+  std::int64_t metrics_size = 0;
+  int rounds_done = 0;
+};
+
+/// @throws std::exception  something is missing or of another type
+Restored get_restored(const store::Document& document) {
+  Restored restored;
+  restored.state = get_state(document);
+  for (std::size_t phase = 0; phase < 2; ++phase) {
+    restored.steps.push_back(document.get_table(phase_group(phase, "steps")));
+    restored.rounds.push_back(document.get_table(phase_group(phase, "rounds")));
+  }
+  for (const char* group : kTheoryGroups) {
+    restored.theory.push_back(document.get_table(group));
+  }
+  restored.metrics_size = std::get<std::int64_t>(document.attribute("state", "metrics_size"));
+  restored.rounds_done =
+      static_cast<int>(std::get<std::int64_t>(document.attribute("state", "rounds_done")));
+  return restored;
+}
+
 }  // namespace
 
 RunRecorder::RunRecorder(comm::World& world, store::RunDirectory* directory, store::Document header,
@@ -52,45 +77,43 @@ RunRecorder::RunRecorder(comm::World& world, store::RunDirectory* directory, sto
     if (directory_ != nullptr) {
       const store::CheckpointOptions& options = directory_->options();
       signals = fmt::format("{}", fmt::join(options.stop_signals, " "));
-      if (!options.max_walltime.empty()) {
-        limit_ = TimeLimit(parse_walltime("checkpoint.max_walltime", options.max_walltime));
-      }
+      max_walltime_ = options.max_walltime;
     }
   });
   world.all().broadcast(signals, 0);
+  world.all().broadcast(max_walltime_, 0);
   world.all().run_and_agree([&] {
     std::istringstream words(signals);
     install_stop_signals({std::istream_iterator<std::string>(words), {}});
+    if (!max_walltime_.empty()) {
+      limit_ = TimeLimit(parse_walltime("checkpoint.max_walltime", max_walltime_));
+    }
   });
   add_provenance(world, header_);
 }
 
 std::optional<federation::TrainingState> RunRecorder::resume() {
   federation::TrainingState state;
+  Restored restored;
   int found = 0;
   world_.all().run_and_agree([&] {
     if (directory_ == nullptr) {
       return;
     }
     take_status_of_last_start();
-    const std::optional<store::Document> checkpoint = directory_->load_checkpoint();
+    const auto checkpoint = directory_->load_checkpoint(
+        [&](const store::Document& document) { restored = get_restored(document); });
     if (!checkpoint) {
       directory_->truncate_metrics(0);
       add_restart(nullptr, {start_utc_, world_.host(), world_.size(), 0}, header_);
       return;
     }
-    state = get_state(*checkpoint);
-    for (std::size_t phase = 0; phase < 2; ++phase) {
-      steps_[phase] = checkpoint->get_table(phase_group(phase, "steps"));
-      rounds_[phase] = checkpoint->get_table(phase_group(phase, "rounds"));
-    }
-    for (std::size_t k = 0; k < theory_.size(); ++k) {
-      theory_[k] = checkpoint->get_table(kTheoryGroups[k]);
-    }
-    directory_->truncate_metrics(
-        std::get<std::int64_t>(checkpoint->attribute("state", "metrics_size")));
-    done_ = done_at_start_ =
-        static_cast<int>(std::get<std::int64_t>(checkpoint->attribute("state", "rounds_done")));
+    state = std::move(restored.state);
+    steps_ = std::move(restored.steps);
+    rounds_ = std::move(restored.rounds);
+    theory_ = std::move(restored.theory);
+    directory_->truncate_metrics(restored.metrics_size);
+    done_ = done_at_start_ = restored.rounds_done;
     add_restart(&*checkpoint, {start_utc_, world_.host(), world_.size(), done_}, header_);
     found = 1;
   });
@@ -166,7 +189,7 @@ federation::RoundRequest RunRecorder::request() {
     limit_.add_round(round_.seconds());
     round_.restart();
     if (limit_.must_stop(seconds_of_process())) {
-      request_stop("time limit " + directory_->options().max_walltime);
+      request_stop("time limit " + max_walltime_);
     }
     const double minutes = directory_->options().every_minutes;
     request.checkpoint = minutes > 0.0 && since_checkpoint_.seconds() >= 60.0 * minutes;
@@ -179,8 +202,8 @@ federation::RoundRequest RunRecorder::request() {
 }
 
 bool RunRecorder::stop_requested() const {
-  if (directory_ != nullptr && limit_.must_stop(seconds_of_process())) {
-    request_stop("time limit " + directory_->options().max_walltime);
+  if (limit_.must_stop(seconds_of_process())) {
+    request_stop("time limit " + max_walltime_);
   }
   return cli::stop_requested();
 }

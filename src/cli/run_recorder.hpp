@@ -48,8 +48,8 @@ class RunRecorder final : public federation::RoundObserver {
   void on_checkpoint(const federation::TrainingState& state) override;
 
   /// Outside of the round loop, for what can be interrupted between two clients: this rank was
-  /// asked to stop, or (rank 0) the time limit is here. The ranks have to agree on it before one of
-  /// them leaves a collective.
+  /// asked to stop, or the time limit is here. The ranks have to agree on it before one of them
+  /// leaves a collective.
   [[nodiscard]] bool stop_requested() const;
 
   /// Publishes run.h5 with the history so far and `more`. Rank 0 only.
@@ -91,7 +91,8 @@ class RunRecorder final : public federation::RoundObserver {
   bool warned_of_status_ = false;
   std::vector<double> last_loss_;
   std::string start_utc_ = utc_now();
-  TimeLimit limit_;
+  std::string max_walltime_;    ///< as configured
+  TimeLimit limit_;             ///< every rank knows it; only rank 0 knows of rounds
   Stopwatch watch_;             ///< this start
   Stopwatch round_;             ///< since the last round or checkpoint
   Stopwatch since_checkpoint_;  ///< written or tried

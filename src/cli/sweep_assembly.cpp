@@ -86,6 +86,7 @@ void assemble(const SweepSetting& setting, const SweepBudget& budget,
     add_restart(nullptr, {utc_now(), world.host(), world.size(), 0}, document);
   });
   RunRecorder recorder(world, directory, std::move(document), m, num_rounds);
+  const std::vector<double> peaks = gather_peak_memory(world);
   world.all().run_and_agree([&] {
     if (world.rank() != 0) {
       return;
@@ -104,7 +105,7 @@ void assemble(const SweepSetting& setting, const SweepBudget& budget,
     recorder.publish([&](store::Document& whole) {
       add_results(whole, setting.task, directory->path(), parameters,
                   evaluation_of(budget, results, static_cast<int>(num_variants), m));
-      add_performance(whole, seconds);
+      add_performance(whole, seconds, peaks);
     });
     recorder.write_status("complete", 0);
   });

@@ -174,12 +174,12 @@ std::vector<std::vector<float>> ClusterFolder::load_parameters() const {
 
 std::optional<ClusterCheckpoint> ClusterFolder::load_checkpoint() {
   expects(directory_ != nullptr, "ClusterFolder: not locked");
-  const std::optional<store::Document> document = directory_->load_checkpoint();
-  if (!document) {
-    return std::nullopt;
-  }
-  check_layout(*document, dir_ / "checkpoints");
-  return ClusterCheckpoint{get_state(*document), get_bytes(*document, kReports)};
+  std::optional<ClusterCheckpoint> checkpoint;
+  (void)directory_->load_checkpoint([&](const store::Document& document) {
+    check_layout(document, dir_ / "checkpoints");
+    checkpoint = ClusterCheckpoint{get_state(document), get_bytes(document, kReports)};
+  });
+  return checkpoint;
 }
 
 void ClusterFolder::publish_checkpoint(const ClusterCheckpoint& checkpoint) {

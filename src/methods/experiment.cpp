@@ -147,15 +147,8 @@ federation::Outcome Experiment::train(federation::RoundObserver& observer, feder
 int Experiment::group_of_cluster(int cluster) const { return traits_.per_cluster ? cluster : 0; }
 
 std::vector<ClientId> Experiment::test_clients() const {
-  std::map<int, int> taken;
-  std::vector<ClientId> clients;
-  for (const ClientId id : inputs_.partition.test_clients()) {
-    const int cluster = population_.clients[id.index()].cluster;
-    if (taken[cluster]++ < options_.adapt.test_clients_per_cluster) {
-      clients.push_back(id);
-    }
-  }
-  return clients;
+  return chosen_test_clients(inputs_.partition, population_,
+                             options_.adapt.test_clients_per_cluster);
 }
 
 std::vector<float> Experiment::initialiser(const data::Client& client, int variant) const {
@@ -195,26 +188,37 @@ void Experiment::evaluate_client(const data::Client& client, int variant,
   }
 }
 
-void Experiment::for_each_client(
-    const std::function<void(int k, int variant, const data::Client&)>& work) {
+bool Experiment::for_each_client(
+    const std::function<void(int k, int variant, const data::Client&)>& work,
+    const StopCheck& stop) {
   expects(trainer_ != nullptr, "Experiment: test clients before population()");
   const std::vector<ClientId> clients = test_clients();
   const int num_clients = static_cast<int>(clients.size());
   const int total = num_clients * static_cast<int>(trainer_->start_rounds().size());
   const auto [begin, end] = federation::block_of(total, world_.rank(), world_.size());
+  std::vector<double> stopped = {0.0};
   for (int k = begin; k < end; ++k) {
+    if (stop && stop()) {
+      stopped[0] = 1.0;
+      break;
+    }
     const ClientId id = clients[static_cast<std::size_t>(k % num_clients)];
     comm::note_progress();
     work(k, k / num_clients, inputs_.partition.clients[id.index()]);
   }
+  world_.all().all_reduce(std::span<double>(stopped), comm::Reduction::kMax);
+  return stopped[0] == 0.0;
 }
 
-AdaptedClients Experiment::adapt() {
+std::optional<AdaptedClients> Experiment::adapt(const StopCheck& stop) {
   AdaptedClients local;
   if (inputs_.personaliser != nullptr) {
-    for_each_client([&](int /*k*/, int variant, const data::Client& client) {
+    const auto work = [&](int /*k*/, int variant, const data::Client& client) {
       local.parameters.push_back(personalise(client, variant, local.adaptation));
-    });
+    };
+    if (!for_each_client(work, stop)) {
+      return std::nullopt;
+    }
   }
   AdaptedClients all;
   std::string bytes;
@@ -237,14 +241,18 @@ AdaptedClients Experiment::adapt() {
   return all;
 }
 
-ExperimentResult Experiment::evaluate(const AdaptedClients* adapted) {
+std::optional<ExperimentResult> Experiment::evaluate(const AdaptedClients* adapted,
+                                                     const StopCheck& stop) {
   const int m = inputs_.objectives.num_objectives();
   ExperimentResult local{summary_table(m), response_table(m), {}};
-  for_each_client([&](int k, int variant, const data::Client& client) {
+  const auto work = [&](int k, int variant, const data::Client& client) {
     const bool given = adapted != nullptr && inputs_.personaliser != nullptr;
     evaluate_client(client, variant,
                     given ? &adapted->parameters.at(static_cast<std::size_t>(k)) : nullptr, local);
-  });
+  };
+  if (!for_each_client(work, stop)) {
+    return std::nullopt;
+  }
   ExperimentResult result{summary_table(m), response_table(m), {}};
   for (const std::string& bytes : world_.all().all_gather(pack(local.evaluation))) {
     result.evaluation.append(unpack_table(bytes));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <span>
 
 #include "apo/comm/activity.hpp"
@@ -122,6 +123,18 @@ Population make_population(const data::Partition& partition,
     population.clients.push_back(std::move(row));
   }
   return population;
+}
+
+std::vector<ClientId> chosen_test_clients(const data::Partition& partition,
+                                          const Population& population, int per_cluster) {
+  std::map<int, int> taken;
+  std::vector<ClientId> clients;
+  for (const ClientId id : partition.test_clients()) {
+    if (taken[population.clients[id.index()].cluster]++ < per_cluster) {
+      clients.push_back(id);
+    }
+  }
+  return clients;
 }
 
 }  // namespace apo::methods

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "apo/comm/activity.hpp"
 #include "apo/core/error.hpp"
 #include "apo/federation/placement.hpp"
 
@@ -113,18 +114,6 @@ class PairEvaluation {
 
 }  // namespace
 
-std::vector<ClientId> chosen_test_clients(const data::Partition& partition,
-                                          const Population& population, int per_cluster) {
-  std::map<int, int> taken;
-  std::vector<ClientId> clients;
-  for (const ClientId id : partition.test_clients()) {
-    if (taken[population.clients[id.index()].cluster]++ < per_cluster) {
-      clients.push_back(id);
-    }
-  }
-  return clients;
-}
-
 std::string pack(const std::vector<PairResult>& results) {
   std::string bytes;
   for (const PairResult& result : results) {
@@ -166,6 +155,7 @@ std::vector<PairResult> evaluate_pairs(comm::World& world, const ExperimentInput
   PairEvaluation evaluation(inputs, options, trainer);
   std::vector<PairResult> mine;
   for (int k = begin; k < end; ++k) {
+    comm::note_progress();
     mine.push_back(evaluation(pairs[static_cast<std::size_t>(k / num_variants)], k % num_variants));
   }
   std::vector<PairResult> all;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <exception>
+#include <iterator>
 #include <set>
 
 #include "configuration_text.hpp"
@@ -54,6 +56,16 @@ bool has_member(std::string_view json, std::string_view name, std::string_view v
   return false;
 }
 
+void accept_checkpoint(const Document& document, const fs::path& path,
+                       const std::function<void(const Document&)>& accept) {
+  try {
+    accept(document);
+  } catch (const std::exception& reason) {
+    throw Error(Fault::kConfig, fmt::format("{}: whole, but no checkpoint of this run: {}",
+                                            path.string(), reason.what()));
+  }
+}
+
 }  // namespace
 
 struct RunDirectory::Impl {
@@ -64,6 +76,7 @@ struct RunDirectory::Impl {
   std::int64_t generation = 0;       ///< newest published or loaded
   std::int64_t last_generation = 0;  ///< largest number in use, also by a damaged file
   std::set<std::int64_t> damaged;
+  std::set<std::int64_t> whole;  ///< written or read by this start
   bool warned_of_room = false;
   dev_t device = 0;  ///< with `inode`: which folder was opened
   ino_t inode = 0;
@@ -140,14 +153,19 @@ struct RunDirectory::Impl {
     }
   }
 
-  /// The new checkpoint is safe by now: nothing here is worth a failure.
+  /// The new checkpoint is safe by now: nothing here is worth a failure. Files of earlier starts
+  /// that nobody has read may be damaged: they neither count nor go before there are enough others.
   void prune() const {
+    const auto keep = static_cast<std::ptrdiff_t>(options.keep);
+    if (std::ssize(whole) < keep) {
+      return;
+    }
+    const std::int64_t oldest_kept = *std::prev(whole.end(), keep);
     try {
-      auto found = list_checkpoints(dir);
-      std::erase_if(found, [&](const auto& file) { return damaged.count(file.generation) != 0; });
-      const auto keep = static_cast<std::size_t>(options.keep);
-      for (std::size_t i = 0; i + keep < found.size(); ++i) {
-        fs::remove(found[i].path);
+      for (const CheckpointFile& file : list_checkpoints(dir)) {
+        if (file.generation < oldest_kept && damaged.count(file.generation) == 0) {
+          fs::remove(file.path);
+        }
       }
     } catch (const fs::filesystem_error& failure) {
       log::warn("old checkpoints are left: {}", failure.what());
@@ -221,16 +239,22 @@ void RunDirectory::publish_checkpoint(const Document& state) {
   const int every = impl_->options.verify_every;
   write_document(impl_->checkpoint(number), state, {.verify = every > 0 && number % every == 0});
   impl_->generation = impl_->last_generation = number;
+  impl_->whole.insert(number);
   impl_->prune();
   impl_->look_at_room(state);
 }
 
-std::optional<Document> RunDirectory::load_checkpoint() {
+std::optional<Document> RunDirectory::load_checkpoint(
+    const std::function<void(const Document&)>& accept) {
   const auto found = list_checkpoints(impl_->dir);
   for (auto file = found.rbegin(); file != found.rend(); ++file) {
     try {
       Document document = read_document(file->path);
+      if (accept) {
+        accept_checkpoint(document, file->path, accept);
+      }
       impl_->generation = file->generation;
+      impl_->whole.insert(file->generation);
       return document;
     } catch (const Error& error) {
       if (impl_->damaged.insert(file->generation).second) {  // once per start
@@ -250,7 +274,19 @@ std::string RunDirectory::status() const {
   return fs::exists(path) ? read_text_file(path) : "";
 }
 
-bool RunDirectory::finished() const { return has_member(status(), "state", "complete"); }
+bool RunDirectory::finished() const {
+  if (!has_member(status(), "state", "complete")) {
+    return false;
+  }
+  try {
+    (void)read_document(impl_->dir / "run.h5");
+    return true;
+  } catch (const Error& error) {
+    log::warn("{} was complete, but its results are damaged and are made again: {}",
+              impl_->dir.string(), error.what());
+    return false;
+  }
+}
 
 void RunDirectory::append_metrics(std::string_view json_line) {
   expects(json_line.find('\n') == std::string_view::npos, "a line of metrics holds a newline");
@@ -284,9 +320,7 @@ void RunDirectory::truncate_metrics(std::int64_t size) {
 }
 
 void RunDirectory::write_status(std::string_view json) {
-  // Pollers need whole files; only the last word of a job has to survive a power cut.
-  publish_text_file(impl_->dir / "status.json", std::string(json) + "\n",
-                    !has_member(json, "state", "running"));
+  publish_text_file(impl_->dir / "status.json", std::string(json) + "\n");
 }
 
 }  // namespace apo::store

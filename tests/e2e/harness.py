@@ -63,7 +63,8 @@ def datasets(path):
         file.visititems(lambda name, item: found.__setitem__(name, item[()])
                         if isinstance(item, h5py.Dataset) else None)
     return {name: value for name, value in found.items()
-            if name.split("/")[-1] not in TIMES and name not in PLACEMENT}
+            if name.split("/")[-1] not in TIMES and name not in PLACEMENT
+            and not name.startswith("performance/ranks/")}
 
 
 def adapters(out):

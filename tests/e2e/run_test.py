@@ -63,8 +63,8 @@ class Run(harness.Case):
             stages = file["evaluation/summary/stage"].asstr()[:]
             self.assertTrue(np.isfinite(rewards[stages != "base"]).all())
 
-    def test_one_and_three_ranks_give_the_same_run(self):
-        for ranks in (1, 3):
+    def test_any_number_of_ranks_gives_the_same_run(self):
+        for ranks in (1, 3, 4, 7):
             out = self.scratch / f"ranks{ranks}"
             code, log = apo(*run_words(out), ranks=ranks)
             self.assertEqual(code, 0, log)

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -90,13 +91,20 @@ class Experiment {
   federation::Outcome train(federation::RoundObserver& observer,
                             federation::Phase last = federation::Phase::kTwo);
 
+  /// Asked between two test clients, of this rank alone; adapt() and evaluate() end early on all
+  /// ranks when it is true on any.
+  using StopCheck = std::function<bool()>;
+
   /// What the test clients make of their adapters, spread over all ranks; complete on every rank.
   /// Methods that adapt nothing give no parameters.
-  [[nodiscard]] AdaptedClients adapt();
+  /// @returns none: a rank was asked to stop
+  [[nodiscard]] std::optional<AdaptedClients> adapt(const StopCheck& stop = {});
 
   /// Evaluation of the test clients, spread over all ranks.
   /// @param adapted  of adapt(), complete on every rank; null: adapts on the way
-  [[nodiscard]] ExperimentResult evaluate(const AdaptedClients* adapted = nullptr);
+  /// @returns none: a rank was asked to stop
+  [[nodiscard]] std::optional<ExperimentResult> evaluate(const AdaptedClients* adapted = nullptr,
+                                                         const StopCheck& stop = {});
 
   /// Training group (adapter) of a cluster: the cluster itself, or 0 when there is one for all.
   [[nodiscard]] int group_of_cluster(int cluster) const;
@@ -112,7 +120,9 @@ class Experiment {
                        ExperimentResult& result);
   /// Calls work(k, variant, client) for this rank's block of the (variant, test client) list:
   /// gathering in rank order restores the serial order.
-  void for_each_client(const std::function<void(int k, int variant, const data::Client&)>& work);
+  /// @returns false: stopped early, on some rank
+  bool for_each_client(const std::function<void(int k, int variant, const data::Client&)>& work,
+                       const StopCheck& stop);
 
   comm::World& world_;
   ExperimentInputs inputs_;

@@ -49,4 +49,9 @@ struct Population {
                                          const std::vector<std::vector<double>>& losses,
                                          const clustering::ClusteringOptions& options);
 
+/// Test clients in use under a population: at most `per_cluster` of each cluster, by id.
+[[nodiscard]] std::vector<ClientId> chosen_test_clients(const data::Partition& partition,
+                                                        const Population& population,
+                                                        int per_cluster);
+
 }  // namespace apo::methods

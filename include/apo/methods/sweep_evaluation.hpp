@@ -16,11 +16,6 @@
 
 namespace apo::methods {
 
-/// Test clients in use under a population: at most `per_cluster` of each cluster, by id.
-[[nodiscard]] std::vector<ClientId> chosen_test_clients(const data::Partition& partition,
-                                                        const Population& population,
-                                                        int per_cluster);
-
 /// A test client that is given the adapter of a trainer's group.
 struct EvaluationPair {
   int group = 0;

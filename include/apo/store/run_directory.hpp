@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,16 +43,24 @@ class RunDirectory {
   /// name: nothing can be kept any more.
   [[nodiscard]] bool exists() const;
 
-  /// Publishes the next generation and prunes to the last K. Each verify_every-th is read back
-  /// before it gets its name. Warns when the next one will not fit.
+  /// Publishes the next generation and prunes to the last K that are known to be whole: written, or
+  /// read, by this start. Each verify_every-th is read back before it gets its name. Warns when the
+  /// next one will not fit.
   void publish_checkpoint(const Document& state);
-  /// Newest checkpoint that reads and verifies; damaged ones are named in a warning and left alone.
-  [[nodiscard]] std::optional<Document> load_checkpoint();
+  /// Newest checkpoint that reads, verifies and is accepted; others are named in a warning and left
+  /// alone.
+  ///
+  /// @param accept  takes what it needs from the document; an exception from it says that the file,
+  ///                whole as it is, is no checkpoint of this run
+  [[nodiscard]] std::optional<Document> load_checkpoint(
+      const std::function<void(const Document&)>& accept = {});
   [[nodiscard]] std::int64_t generation() const;  ///< newest published or loaded; 0: none
 
   void publish_run_file(const Document& run);  ///< run.h5
-  [[nodiscard]] bool finished() const;         ///< status.json says complete
-  [[nodiscard]] std::string status() const;    ///< status.json; empty without a readable one
+  /// status.json says complete, and run.h5 is whole. Warns where only the first is true: the
+  /// results can be made again from the newest checkpoint.
+  [[nodiscard]] bool finished() const;
+  [[nodiscard]] std::string status() const;  ///< status.json; empty without a readable one
 
   /// Appends one line to metrics.jsonl with a single write().
   void append_metrics(std::string_view json_line);

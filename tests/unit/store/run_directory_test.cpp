@@ -4,6 +4,7 @@
 #include <csignal>
 #include <fstream>
 #include <iterator>
+#include <stdexcept>
 
 #include "support/scratch.hpp"
 #include <gtest/gtest.h>
@@ -127,6 +128,45 @@ TEST(RunDirectory, ADamagedCheckpointFallsBackAndIsLeftAlone) {
   EXPECT_TRUE(bytes == text_of(newest));
 }
 
+TEST(RunDirectory, AFileThatNobodyHasReadDoesNotCountAmongTheKept) {
+  Scratch scratch;
+  {
+    RunDirectory run = open_run(scratch / "run");
+    for (int t = 1; t <= 3; ++t) {
+      run.publish_checkpoint(state_of(t));
+    }
+  }
+  std::ofstream(scratch / "run/checkpoints/checkpoint-000002.h5") << "nonsense";
+  RunDirectory run = open_run(scratch / "run");
+  ASSERT_TRUE(run.load_checkpoint().has_value());  // the third: the second is not looked at
+  run.publish_checkpoint(state_of(4));
+  EXPECT_TRUE(fs::exists(scratch / "run/checkpoints/checkpoint-000001.h5"));
+  run.publish_checkpoint(state_of(5));
+  EXPECT_EQ(names_in(scratch / "run/checkpoints"),
+            (std::vector<std::string>{"checkpoint-000003.h5", "checkpoint-000004.h5",
+                                      "checkpoint-000005.h5"}));
+}
+
+TEST(RunDirectory, AWholeFileThatIsNotAcceptedFallsBack) {
+  Scratch scratch;
+  RunDirectory run = open_run(scratch / "run");
+  run.publish_checkpoint(state_of(1));
+  run.publish_checkpoint(state_of(2));
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const auto loaded = run.load_checkpoint([](const Document& document) {
+    if (round_of(document) == 2) {
+      throw std::out_of_range("no state");
+    }
+  });
+  const std::string output =
+      testing::internal::GetCapturedStdout() + testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(loaded.has_value());
+  EXPECT_EQ(round_of(*loaded), 1);
+  EXPECT_TRUE(contains(output, "checkpoint-000002.h5: whole, but no checkpoint of this run"))
+      << output;
+}
+
 TEST(RunDirectory, WithoutAGoodCheckpointThereIsNone) {
   Scratch scratch;
   RunDirectory run = open_run(scratch / "run");
@@ -244,7 +284,12 @@ TEST(RunDirectory, StatusSaysWhetherTheRunIsComplete) {
     run.write_status(R"({"state": "running", "note": "not \"complete\" yet", "x": "complete"})");
     EXPECT_FALSE(run.finished());
     run.write_status(R"({"round": 3, "state" : "complete"})");
+    EXPECT_FALSE(run.finished());  // its results are not there
+    run.publish_run_file(state_of(3));
     EXPECT_TRUE(run.finished());
+    std::ofstream(scratch / "run/run.h5", std::ios::app) << "torn";
+    EXPECT_FALSE(run.finished());
+    run.publish_run_file(state_of(3));
   }
   EXPECT_TRUE(open_run(scratch / "run").finished());
   EXPECT_EQ(text_of(scratch / "run/status.json"), "{\"round\": 3, \"state\" : \"complete\"}\n");
