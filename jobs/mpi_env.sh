@@ -1,5 +1,5 @@
 # Sourced by the job scripts: what Open MPI needs on a laptop, in a container, or as root.
-# On a cluster, use mpirun or srun as your site does (README, "On a cluster").
+# On a cluster, use mpirun or srun as your site does (README, "Running on a cluster").
 if [ "$(id -u)" = 0 ]; then
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 fi

@@ -48,8 +48,7 @@ class Run {
 
   int operator()() {
     const comm::Watchdog watchdog(world_, config_.runtime.timeout);
-    // Before the watchdog: the ranks of a team agree on what went wrong, one alone cannot.
-    comm::set_nccl_limits({.timeout = 0.9 * config_.runtime.timeout, .grace = 30.0});
+    comm::set_nccl_limits(comm::nccl_limits_before_watchdog(config_.runtime.timeout));
     open();
     if (finished_) {
       return 0;

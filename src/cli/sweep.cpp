@@ -4,6 +4,7 @@
 #include "commands.hpp"
 #include "sweep_job.hpp"
 
+#include "apo/comm/nccl_limits.hpp"
 #include "apo/comm/watchdog.hpp"
 #include "apo/config/run_config.hpp"
 #include "apo/core/error.hpp"
@@ -83,6 +84,7 @@ int sweep(const Arguments& arguments, comm::World& world) {
   const config::RunConfig config = config::load_run_config(*line.value("config"), line.overrides);
   check_sweep(config);
   const comm::Watchdog watchdog(world, config.runtime.timeout);
+  comm::set_nccl_limits(comm::nccl_limits_before_watchdog(config.runtime.timeout));
   return SweepJob(world, config, std::move(command))();
 }
 

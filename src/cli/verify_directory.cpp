@@ -196,7 +196,7 @@ std::string size_text(std::uint64_t bytes) {
 }
 
 std::string next_start(const DirectoryReport& report) {
-  if (report.complete()) {
+  if (report.is_done()) {
     return "nothing to do";
   }
   if (report.resume < 0) {
@@ -319,7 +319,7 @@ std::string verify_json(const DirectoryReport& report) {
     object["temporaries"].push_back(path.string());
   }
   object["resume"] = nullptr;
-  if (report.resume >= 0 && !report.complete()) {
+  if (report.resume >= 0 && !report.is_done()) {
     const VerifiedCheckpoint& from = report.checkpoints[static_cast<std::size_t>(report.resume)];
     object["resume"] = {{"generation", from.generation}, {"round", from.rounds}};
   }

@@ -50,6 +50,8 @@ struct DirectoryReport {
   std::vector<std::string> notes;     ///< what a new start puts right by itself
 
   [[nodiscard]] bool complete() const { return state == "complete"; }
+  /// A new start has nothing to do: the run is complete, and its results are whole.
+  [[nodiscard]] bool is_done() const { return complete() && run_file && run_file->damage.empty(); }
 };
 
 /// @throws Error(kData)  not the folder of a run: no configuration.ini

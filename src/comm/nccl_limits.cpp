@@ -23,4 +23,9 @@ void set_nccl_limits(const NcclLimits& limits) {
 
 NcclLimits nccl_limits() noexcept { return limits_of_process; }
 
+NcclLimits nccl_limits_before_watchdog(double timeout) {
+  constexpr double kShare = 0.9;
+  return {.timeout = kShare * timeout, .grace = NcclLimits{}.grace};
+}
+
 }  // namespace apo::comm

@@ -25,4 +25,9 @@ void set_nccl_limits(const NcclLimits& limits);
 
 [[nodiscard]] NcclLimits nccl_limits() noexcept;
 
+/// Limits that strike before a watchdog does: the ranks of a team agree on what went wrong, a
+/// watchdog can only end the job.
+/// @param timeout  the watchdog's, s
+[[nodiscard]] NcclLimits nccl_limits_before_watchdog(double timeout);
+
 }  // namespace apo::comm

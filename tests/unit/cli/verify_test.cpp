@@ -102,6 +102,22 @@ TEST(Verify, ACompleteRunNeedsNothing) {
   EXPECT_EQ(json.at("state"), "complete");
 }
 
+TEST(Verify, ACompleteRunWhoseResultsAreDamagedMakesThemAgain) {
+  for (const bool missing : {false, true}) {
+    Scratch scratch;
+    make_run(scratch / "run", 3, "complete");
+    if (missing) {
+      fs::remove(scratch / "run/run.h5");
+    } else {
+      std::ofstream(scratch / "run/run.h5", std::ios::app) << "torn";
+    }
+    const DirectoryReport report = verify_directory(scratch / "run");
+    EXPECT_EQ(report.problems.size(), 1U);
+    EXPECT_NE(verify_text(report).find("from checkpoint 3, after 3 of"), std::string::npos);
+    EXPECT_EQ(nlohmann::json::parse(verify_json(report)).at("resume").at("generation"), 3);
+  }
+}
+
 TEST(Verify, ADamagedNewestCheckpointIsAProblemAndAnOlderOneANote) {
   Scratch scratch;
   make_run(scratch / "run", 3, "stopped");
