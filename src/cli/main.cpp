@@ -105,9 +105,9 @@ constexpr std::string_view kVerifyUsage =
     "are damaged or missing (older checkpoints aside, which nothing needs any more).\n";
 
 constexpr std::string_view kPlanUsage =
-    "Usage: apo plan -c FILE [--ranks N] [--ranks-per-node N] [--memory-per-node SIZE] [--out "
-    "DIR]\n"
-    "                [--no-calibration] [--format text|json] [--section.key VALUE ...]\n"
+    "Usage: apo plan -c FILE [--ranks N] [--ranks-per-node N] [--memory-per-node SIZE]\n"
+    "                [--device-memory SIZE] [--out DIR] [--no-calibration] [--format text|json]\n"
+    "                [--section.key VALUE ...]\n"
     "\n"
     "What apo run would do and need: teams of ranks, steps, memory of a rank and a node, bytes "
     "sent\n"
@@ -121,6 +121,9 @@ constexpr std::string_view kPlanUsage =
     "  --ranks-per-node N      (default: all ranks on one node)\n"
     "  --memory-per-node SIZE  such as 64G; K, M, G, T are powers of 1024 (default: this "
     "machine's)\n"
+    "  --device-memory SIZE    of a rank's GPU (default: of the one it has here); another "
+    "machine's\n"
+    "                          times are not predicted\n"
     "  -o, --out DIR           also look at the free space where DIR will be\n"
     "  --no-calibration        arithmetic only; the model is not loaded and time not predicted\n"
     "  --format FORMAT         text (default) or json\n"

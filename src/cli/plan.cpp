@@ -35,6 +35,7 @@ struct PlanOptions {
   int ranks = 1;
   int ranks_per_node = 1;
   double memory_per_node = 0.0;  ///< bytes; 0: this machine's
+  double device_memory = 0.0;    ///< bytes of a rank's GPU; 0: that of the one it has here
   bool calibrates = true;
   bool json = false;
 };
@@ -58,7 +59,8 @@ PlanOptions read_options(const CommandLine& line, const comm::World& world) {
   if (!file || !line.positionals.empty()) {
     throw Error(Fault::kConfig,
                 "usage: apo plan -c FILE [--ranks N] [--ranks-per-node N] [--memory-per-node SIZE] "
-                "[--out DIR] [--no-calibration] [--format text|json] [--section.key VALUE ...]" +
+                "[--device-memory SIZE] [--out DIR] [--no-calibration] [--format text|json] "
+                "[--section.key VALUE ...]" +
                     (line.positionals.empty() ? std::string()
                                               : "; unexpected '" + line.positionals[0] + "'"));
   }
@@ -69,6 +71,9 @@ PlanOptions read_options(const CommandLine& line, const comm::World& world) {
   options.ranks_per_node = positive(line, "ranks-per-node", options.ranks);
   if (const auto memory = line.value("memory-per-node")) {
     options.memory_per_node = parse_bytes("--memory-per-node", *memory);
+  }
+  if (const auto memory = line.value("device-memory")) {
+    options.device_memory = parse_bytes("--device-memory", *memory);
   }
   options.calibrates = !line.has("no-calibration");
   const std::string format = line.value("format").value_or("text");
@@ -182,13 +187,16 @@ class Planner {
     all.run_and_agree([&] { lengths_ = read_lengths(config_); });
     release_freed_memory();
     const Stopwatch watch;
-    all.run_and_agree([&] { task_ = make_task(config_); });
+    device_ = comm::choose_rank_device(world_, config_.runtime.device);
+    all.run_and_agree([&] { task_ = make_task(config_, device_); });
     start_ = watch.seconds();
     fill_inputs();
     const bool language = lengths_.model.has_value();
     const NodeMemory node = node_memory();
     set_limit(node);
-    if (options_.calibrates && agreed(model_fits_here(node))) {
+    // The GPUs of another machine: its times and its memory beside them cannot be measured here.
+    const bool elsewhere = language && options_.device_memory > 0.0 && !device_.is_gpu();
+    if (options_.calibrates && !elsewhere && agreed(model_fits_here(node))) {
       calibrate_here();
     } else if (!language) {
       task_->prepare();
@@ -225,6 +233,11 @@ class Planner {
     report_.node_limit = given ? options_.memory_per_node : static_cast<double>(node.total);
     report_.node_available = given ? 0.0 : static_cast<double>(node.available);
     report_.limit_from = given ? "--memory-per-node" : "this machine";
+    if (lengths_.model) {
+      const bool device_given = options_.device_memory > 0.0;
+      report_.device_limit = device_given ? options_.device_memory : device_.memory;
+      report_.device_from = device_given ? "--device-memory" : device_.model;
+    }
   }
 
   /// A model that this machine cannot hold is planned by arithmetic.
@@ -261,6 +274,10 @@ class Planner {
     constexpr double kTorchHeap = 8.0 * kMib;
     constexpr double kFirstRank = 20.0 * kMib;
     methods::MemoryBasis basis = model_memory(config_, lengths_);
+    if (report_.device_limit > 0.0) {  // the model passes through here
+      basis.loading += basis.weights;
+      basis.weights = basis.activations = basis.forward = basis.generation = 0.0;
+    }
     const ProcessMemory now = process_memory();
     basis.libraries = static_cast<double>(now.file) + (lengths_.model ? kTorchPages : 0.0);
     basis.process = static_cast<double>(now.anonymous) + (lengths_.model ? kTorchHeap : 0.0);
@@ -285,8 +302,16 @@ class Planner {
       report_.disk_free = free_bytes(options_.out);
     }
     const bool memory_fits = report_.memory.node <= report_.node_limit;
-    report_.fits =
-        memory_fits && (report_.disk_free < 0.0 || report_.disk.total_bytes <= report_.disk_free);
+    if (report_.device_limit > 0.0) {
+      const methods::MemoryBasis model = model_memory(config_, lengths_);
+      report_.device = methods::plan_device(inputs, model);
+      if (report_.device.total > report_.device_limit) {
+        report_.device_change =
+            methods::smallest_device_change(inputs, model, report_.device_limit);
+      }
+    }
+    report_.fits = memory_fits && report_.device.total <= report_.device_limit &&
+                   (report_.disk_free < 0.0 || report_.disk.total_bytes <= report_.disk_free);
     if (!memory_fits) {
       report_.change = methods::smallest_change(inputs, basis, rows, report_.node_limit);
     }
@@ -296,6 +321,7 @@ class Planner {
   PlanOptions options_;
   config::RunConfig config_;
   PairLengths lengths_;
+  comm::RankDevice device_;
   std::unique_ptr<RunTask> task_;
   double start_ = 0.0;
   Calibration calibration_;
@@ -311,6 +337,7 @@ int plan(const Arguments& arguments, comm::World& world) {
                                                {"ranks"},
                                                {"ranks-per-node"},
                                                {"memory-per-node"},
+                                               {"device-memory"},
                                                {"no-calibration", false},
                                                {"format"}},
                                               true);

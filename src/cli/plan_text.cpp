@@ -82,6 +82,19 @@ std::string memory_text(const PlanReport& report) {
   return text;
 }
 
+std::string device_text(const PlanReport& report) {
+  if (report.device.parts.empty()) {
+    return "";
+  }
+  std::string text = title("memory of a rank's device");
+  for (const methods::MemoryPart& part : report.device.parts) {
+    text += fmt::format("  {:<34} {:>10}\n", part.name, human_bytes(part.bytes));
+  }
+  return text + fmt::format("  {:<34} {:>10} of {} ({})\n", "together",
+                            human_bytes(report.device.total), human_bytes(report.device_limit),
+                            report.device_from);
+}
+
 std::string bytes_text(const PlanReport& report) {
   std::string text = title("bytes reduced per rank");
   text += fmt::format("  {:<34} {:>10}\n", "round of a cluster, Phase I",
@@ -176,7 +189,17 @@ std::string refusal(const PlanReport& report) {
     text += report.change.what.empty()
                 ? "\nno single change makes it fit: the model alone is too large for the node"
                 : fmt::format("\nsmallest change that fits: {} ({}): {}", report.change.what,
-                              report.change.effect, human_bytes(report.change.node));
+                              report.change.effect, human_bytes(report.change.bytes));
+  }
+  if (report.device.total > report.device_limit) {
+    text += text.empty() ? "" : "\n";
+    text += fmt::format("a rank needs {} of its device, but it has {} ({})",
+                        human_bytes(report.device.total), human_bytes(report.device_limit),
+                        report.device_from);
+    text += report.device_change.what.empty()
+                ? "\nno single change makes it fit: the model is too large for the device"
+                : fmt::format("\nsmallest change that fits: {} ({}): {}", report.device_change.what,
+                              report.device_change.effect, human_bytes(report.device_change.bytes));
   }
   if (report.disk_free >= 0.0 && report.disk.total_bytes > report.disk_free) {
     text += text.empty() ? "" : "\n";
@@ -194,8 +217,8 @@ std::string refusal(const PlanReport& report) {
 std::string plan_text(const PlanReport& report) {
   std::string text = fmt::format("plan of {}: {} ranks, {} per node\n", report.configuration,
                                  report.inputs.num_ranks, report.inputs.ranks_per_node);
-  text += teams_text(report) + work_text(report) + memory_text(report) + bytes_text(report) +
-          time_text(report);
+  text += teams_text(report) + work_text(report) + memory_text(report) + device_text(report) +
+          bytes_text(report) + time_text(report);
   text += report.fits ? "\nit fits\n" : "\nit does not fit\n";
   return text;
 }
@@ -239,6 +262,12 @@ std::string plan_json(const PlanReport& report) {
                           {"node", std::llround(report.memory.node)},
                           {"node_limit", std::llround(report.node_limit)},
                           {"limit_from", report.limit_from}};
+  if (!report.device.parts.empty()) {
+    json["device_bytes"] = parts_json(report.device.parts);
+    json["device_bytes"]["total"] = std::llround(report.device.total);
+    json["device_bytes"]["limit"] = std::llround(report.device_limit);
+    json["device_bytes"]["limit_from"] = report.device_from;
+  }
   json["reduced_bytes"] = {{"phase1_round", report.traffic.round_bytes},
                            {"audit", report.traffic.audit_bytes},
                            {"phase2_round", report.traffic.meta_round_bytes}};
@@ -260,6 +289,9 @@ std::string plan_json(const PlanReport& report) {
   if (!report.fits) {
     json["refusal"] = refusal(report);
     json["change"] = report.change.what;
+    if (!report.device_change.what.empty()) {
+      json["device_change"] = report.device_change.what;
+    }
   }
   return json.dump(2) + "\n";
 }

@@ -21,12 +21,16 @@ struct PlanReport {
   std::vector<std::string> cluster_names;  ///< bottleneck orders, by cluster
   std::string clusters_from;  ///< what the clustering rests on: "exact", or why it is a guess
   std::string clustering_warning;
-  double node_limit = 0.0;      ///< bytes
-  double node_available = 0.0;  ///< bytes; 0: not this machine
-  std::string limit_from;       ///< "--memory-per-node", "this machine"
-  double disk_free = -1.0;      ///< bytes; negative: not asked
-  bool fits = true;             ///< memory and disk
-  methods::Change change;       ///< what would make it fit
+  double node_limit = 0.0;       ///< bytes
+  double node_available = 0.0;   ///< bytes; 0: not this machine
+  std::string limit_from;        ///< "--memory-per-node", "this machine"
+  methods::DeviceMemory device;  ///< of a rank; without parts: no device
+  double device_limit = 0.0;     ///< bytes
+  std::string device_from;       ///< "--device-memory", or the GPU's name
+  methods::Change device_change;
+  double disk_free = -1.0;  ///< bytes; negative: not asked
+  bool fits = true;         ///< memory and disk
+  methods::Change change;   ///< what would make it fit
   bool calibrated = false;
   double calibration_seconds = 0.0;
   std::vector<methods::TimePart> time;  ///< empty without calibration

@@ -21,6 +21,7 @@
 #include "apo/core/clock.hpp"
 #include "apo/core/error.hpp"
 #include "apo/core/log.hpp"
+#include "apo/core/sha256.hpp"
 #include "apo/core/version.hpp"
 #include "apo/direction/version.hpp"
 #include "apo/metrics/version.hpp"
@@ -96,6 +97,8 @@ std::string gpus() {
 
 std::map<std::string, store::Attribute> libraries(const comm::World& world) {
   return {{"mpi", world.library_version()},
+          {"accelerator", comm::accelerator_versions()},
+          {"sha256", sha256_library()},
           {"hdf5", store::library_version()},
           {"glpk", direction::library_version()},
           {"pagmo", metrics::library_version()},
@@ -175,6 +178,12 @@ void add_provenance(const comm::World& world, store::Document& document) {
       to[key] = value;
     }
   }
+}
+
+void add_devices(const comm::World& world, const comm::RankDevice& device,
+                 store::Document& document) {
+  document.attributes[kProvenance]["rank_device"] = world.all().all_gather(
+      device.is_gpu() ? fmt::format("{} ({})", device.name, device.model) : device.name);
 }
 
 void add_restart(const store::Document* earlier, const Restart& now, store::Document& document) {

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "apo/comm/device_map.hpp"
 #include "apo/store/document.hpp"
 
 namespace apo::comm {
@@ -17,12 +18,16 @@ inline constexpr const char* kProvenance = "provenance";  ///< group of the run 
 inline constexpr const char* kRestarts = "restarts";      ///< one entry per start of the run
 
 /// Attributes of the group /provenance: revision, compiler and flags, the machine of each rank
-/// (host, processor, cores it may use, threads, GPUs it sees), the batch job, command line, start;
-/// below it, in /provenance/libraries, the versions that run (and those of the headers, where they
-/// differ), BLAS among them as torch names it.
+/// (host, processor, cores it may use, threads, GPUs it sees; add_devices() says what it works on),
+/// the batch job, command line, start; below it, in /provenance/libraries, the versions that run
+/// (and those of the headers, where they differ), BLAS among them as torch names it.
 ///
 /// Collective over the world: ranks may be on different machines.
 void add_provenance(const comm::World& world, store::Document& document);
+
+/// Attribute rank_device of /provenance: what each rank computes on. Collective over the world.
+void add_devices(const comm::World& world, const comm::RankDevice& device,
+                 store::Document& document);
 
 struct Restart {
   std::string start_utc;

@@ -4,6 +4,7 @@
 
 #include "command_line.hpp"
 #include "commands.hpp"
+#include "provenance.hpp"
 #include "results_table.hpp"
 #include "run_adapted.hpp"
 #include "run_pipeline.hpp"
@@ -13,6 +14,7 @@
 #include "time_limit.hpp"
 
 #include "apo/comm/cluster_communicator.hpp"
+#include "apo/comm/device_map.hpp"
 #include "apo/comm/nccl_limits.hpp"
 #include "apo/comm/watchdog.hpp"
 #include "apo/comm/world.hpp"
@@ -92,7 +94,8 @@ class Run {
     const std::string configuration = config::to_ini(config_);
     log::info("apo {} ({}), {} ranks, {}", version(), git_revision(), world_.size(), utc_now());
     log::info("resolved configuration\n{}", configuration);
-    all_.run_and_agree([&] { task_ = make_task(config_); });
+    device_ = comm::choose_rank_device(world_, config_.runtime.device);
+    all_.run_and_agree([&] { task_ = make_task(config_, device_); });
     all_.run_and_agree([&] {
       if (world_.rank() != 0) {
         return;
@@ -163,6 +166,7 @@ class Run {
     add_population(document, population, task_->partition(), trainer.placement(),
                    methods::method_traits(config_.method).per_cluster);
     task_->describe(document);
+    add_devices(world_, device_, document);
     recorder_ =
         std::make_unique<RunRecorder>(world_, directory_.get(), std::move(document),
                                       static_cast<int>(names.size()), trainer.total_rounds());
@@ -306,6 +310,7 @@ class Run {
   config::RunConfig config_;
   std::string out_;
   StageCommand command_;
+  comm::RankDevice device_;
   Stopwatch watch_;
   bool finished_ = false;
   double seconds_population_ = 0.0;

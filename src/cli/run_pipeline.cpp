@@ -11,9 +11,10 @@
 
 namespace apo::cli {
 
-std::unique_ptr<RunTask> make_task(const config::RunConfig& config) {
+std::unique_ptr<RunTask> make_task(const config::RunConfig& config,
+                                   const comm::RankDevice& device) {
   return config.method.task == "analytic" ? make_analytic_run_task(config)
-                                          : make_language_task(config);
+                                          : make_language_task(config, device);
 }
 
 methods::ExperimentOptions experiment_options(const config::RunConfig& config) {

@@ -14,6 +14,7 @@
 
 #include "run_task.hpp"
 
+#include "apo/comm/device_map.hpp"
 #include "apo/comm/world.hpp"
 #include "apo/config/run_config.hpp"
 #include "apo/federation/placement.hpp"
@@ -24,7 +25,8 @@
 namespace apo::cli {
 
 /// The task of a configuration; inputs are read and checked, nothing heavy is loaded.
-[[nodiscard]] std::unique_ptr<RunTask> make_task(const config::RunConfig& config);
+[[nodiscard]] std::unique_ptr<RunTask> make_task(const config::RunConfig& config,
+                                                 const comm::RankDevice& device);
 
 /// resolved() options of the experiment.
 [[nodiscard]] methods::ExperimentOptions experiment_options(const config::RunConfig& config);

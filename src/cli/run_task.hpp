@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "apo/comm/device_map.hpp"
 #include "apo/config/run_config.hpp"
 #include "apo/core/table.hpp"
 #include "apo/data/partition.hpp"
@@ -44,7 +45,9 @@ class RunTask {
                                 store::Document& document) const = 0;
 };
 
-[[nodiscard]] std::unique_ptr<RunTask> make_language_task(const config::RunConfig& config);
+/// @param device  where the model goes
+[[nodiscard]] std::unique_ptr<RunTask> make_language_task(const config::RunConfig& config,
+                                                          const comm::RankDevice& device);
 [[nodiscard]] std::unique_ptr<RunTask> make_analytic_run_task(const config::RunConfig& config);
 
 }  // namespace apo::cli

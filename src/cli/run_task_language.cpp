@@ -1,4 +1,5 @@
 #include <map>
+#include <utility>
 
 #include "run_inputs.hpp"
 #include "run_task.hpp"
@@ -34,23 +35,24 @@ Table data_counts(const RunInputs& inputs) {
 
 class LanguageTask final : public RunTask {
  public:
-  explicit LanguageTask(const config::RunConfig& config)
-      : config_(config), inputs_(load_inputs(config)) {
+  LanguageTask(const config::RunConfig& config, comm::RankDevice device)
+      : config_(config), device_(std::move(device)), inputs_(load_inputs(config)) {
     log_inputs(inputs_);
   }
 
   void prepare() override {
     model::configure_torch(config_.runtime.threads);
-    model_ = std::make_unique<model::LanguageModel>(model::LanguageModel::load(
-        config_.model, config_.lora, config_.runtime.device == "cuda" ? "cuda" : "cpu"));
+    model_ = std::make_unique<model::LanguageModel>(
+        model::LanguageModel::load(config_.model, config_.lora, device_.name));
     objectives_ = objective::make_preference_objectives(
         *model_, inputs_.tokens, static_cast<int>(config_.data.objectives.size()), config_.dpo);
     evaluator_ =
         methods::make_language_evaluator({inputs_.data, *model_, inputs_.tokenizer, inputs_.chat,
                                           *objectives_, inputs_.reward.get()},
                                          config_.evaluate, *config_.runtime.seed);
-    log::info("model: {} parameters, adapter {} parameters, {} ({})",
+    log::info("model: {} parameters, adapter {} parameters, {} on {} ({})",
               model_->config().num_parameters(), model_->layout().num_parameters, model_->name(),
+              device_.is_gpu() ? device_.name + ", " + device_.model : device_.name,
               model::torch_description());
   }
 
@@ -89,6 +91,7 @@ class LanguageTask final : public RunTask {
 
  private:
   config::RunConfig config_;
+  comm::RankDevice device_;
   RunInputs inputs_;
   std::unique_ptr<model::LanguageModel> model_;
   std::unique_ptr<objective::ObjectiveSet> objectives_;
@@ -98,8 +101,9 @@ class LanguageTask final : public RunTask {
 
 }  // namespace
 
-std::unique_ptr<RunTask> make_language_task(const config::RunConfig& config) {
-  return std::make_unique<LanguageTask>(config);
+std::unique_ptr<RunTask> make_language_task(const config::RunConfig& config,
+                                            const comm::RankDevice& device) {
+  return std::make_unique<LanguageTask>(config, device);
 }
 
 }  // namespace apo::cli

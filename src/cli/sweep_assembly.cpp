@@ -74,6 +74,7 @@ void assemble(const SweepSetting& setting, const SweepBudget& budget,
   const int m = static_cast<int>(names.size());
   store::Document document = run_header(budget.config, world, setting.hosts,
                                         methods::method_label(setting.options), names);
+  add_devices(world, setting.device, document);
   int num_rounds = 0;
   world.all().run_and_agree([&] {
     if (world.rank() != 0) {

@@ -35,6 +35,7 @@ struct SweepSetting {
   const RunTask& task;
   const methods::ExperimentOptions& options;  ///< resolved()
   std::vector<std::string> hosts;             ///< of every rank
+  comm::RankDevice device;                    ///< of this rank
 };
 
 /// The rounds of a budget's clusters in the order in which one run would tell of them: by round,

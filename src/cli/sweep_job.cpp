@@ -111,7 +111,8 @@ void SweepJob::open() {
   log::info("apo {} ({}), {} ranks, {}", version(), git_revision(), world_.size(), utc_now());
   log::info("resolved configuration, budgets {}\n{}", budget_list(), config::to_ini(config_));
   install_stop_signals(config_.checkpoint.stop_signals);
-  all_.run_and_agree([&] { task_ = make_task(config_); });
+  device_ = comm::choose_rank_device(world_, config_.runtime.device);
+  all_.run_and_agree([&] { task_ = make_task(config_, device_); });
   all_.run_and_agree([&] {
     if (world_.rank() == 0) {
       std::filesystem::create_directories(out_);
@@ -303,7 +304,7 @@ void SweepJob::share(std::vector<Claim>& claims) {
 
 /// Assembles every budget whose clusters are all there and that nobody else works on.
 void SweepJob::assemble_budgets() {
-  const SweepSetting setting{world_, *task_, options_, hosts_};
+  const SweepSetting setting{world_, *task_, options_, hosts_, device_};
   for (SweepBudget& budget : budgets_) {
     std::vector<const ClusterResult*> results;
     std::unique_ptr<store::RunDirectory> directory;

@@ -77,6 +77,7 @@ class SweepJob {
   methods::ExperimentOptions options_;
   Stopwatch watch_;
   double seconds_population_ = 0.0;
+  comm::RankDevice device_;
   std::unique_ptr<RunTask> task_;
   std::unique_ptr<methods::ExperimentInputs> inputs_;
   std::vector<std::string> hosts_;

@@ -1,4 +1,5 @@
 #include "cluster_impl.hpp"
+#include "device_of_host.hpp"
 
 namespace apo::comm {
 
@@ -11,5 +12,11 @@ std::unique_ptr<ClusterCommunicator::Impl> make_nccl_cluster(World& /*world*/,
 }
 
 bool nccl_is_usable() noexcept { return false; }
+
+HostDevice device_of_host(int /*local_rank*/) {
+  return {{}, "this program was built without CUDA (-DAPO_WITH_CUDA=ON)"};
+}
+
+std::string accelerator_versions() { return "none"; }
 
 }  // namespace apo::comm

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "device_of_host.hpp"
 #include "nccl_verdict.hpp"
 #include <fmt/format.h>
 
@@ -30,23 +31,39 @@ int library_version() {
   return version;
 }
 
-int device_of_rank(const World& world) {
+struct DeviceCount {
+  int count = 0;
+  std::string why_none;  ///< when it is 0
+};
+
+DeviceCount count_devices() {
   int count = 0;
   const cudaError_t code = cudaGetDeviceCount(&count);
-  if (code != cudaSuccess || count == 0) {
+  if (code != cudaSuccess) {
+    return {0, cudaGetErrorString(code)};
+  }
+  return {count, count == 0 ? "none is visible" : ""};
+}
+
+int device_of_rank(const World& world) {
+  const DeviceCount devices = count_devices();
+  if (devices.count == 0) {
     throw Error(Fault::kDevice,
                 fmt::format("runtime.collectives = nccl: no usable CUDA device on host {}: {} "
                             "({}). Set runtime.collectives = mpi to run without",
-                            world.host(),
-                            code != cudaSuccess ? cudaGetErrorString(code) : "none is visible",
-                            nccl_versions()));
+                            world.host(), devices.why_none, nccl_versions()));
   }
-  return world.local_rank() % count;
+  return world.local_rank() % devices.count;
+}
+
+cudaDeviceProp properties_of(int device) {
+  cudaDeviceProp properties{};
+  cuda_check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  return properties;
 }
 
 std::string uuid_of(int device) {
-  cudaDeviceProp properties{};
-  cuda_check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  const cudaDeviceProp properties = properties_of(device);
   std::string uuid = "GPU-";
   for (const char byte : properties.uuid.bytes) {
     uuid += fmt::format("{:02x}", static_cast<unsigned char>(byte));
@@ -139,6 +156,27 @@ int choose_device(World& world, bool is_member) {
     refuse_shared_devices(members);
   }
   return device;
+}
+
+HostDevice device_of_host(int local_rank) {
+  const DeviceCount devices = count_devices();
+  if (devices.count == 0) {
+    return {{}, devices.why_none};
+  }
+  const int number = local_rank % devices.count;
+  try {
+    const cudaDeviceProp properties = properties_of(number);
+    return {RankDevice{.name = fmt::format("cuda:{}", number),
+                       .model = fmt::format("{} {}", properties.name, uuid_of(number)),
+                       .memory = static_cast<double>(properties.totalGlobalMem)},
+            ""};
+  } catch (const CallError& error) {
+    return {{}, error.what()};
+  }
+}
+
+std::string accelerator_versions() {
+  return fmt::format("{}; CUDA {}", nccl_versions(), CUDART_VERSION);
 }
 
 }  // namespace apo::comm

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 
 #include "apo/core/error.hpp"
@@ -55,5 +56,7 @@ std::string sha256_hex(std::string_view text) {
   hash.update(text);
   return hash.hex();
 }
+
+std::string sha256_library() { return OpenSSL_version(OPENSSL_VERSION); }
 
 }  // namespace apo

@@ -15,6 +15,37 @@ struct Trial {
   MemoryBasis basis;
 };
 
+void set_adapter_rank(Trial& trial, int rank) {
+  const double before = trial.inputs.adapter_rank;
+  for (std::int64_t* count : {&trial.inputs.num_parameters, &trial.inputs.scheme_parameters}) {
+    *count = static_cast<std::int64_t>(static_cast<double>(*count) * rank / before);
+  }
+  trial.inputs.adapter_rank = rank;
+}
+
+/// bfloat16 in place of float32.
+void narrow_weights(MemoryBasis& basis) {
+  basis.weights /= 2.0;
+  basis.activations /= 2.0;
+  basis.forward /= 2.0;
+}
+
+constexpr const char* kLowerRank = "a smaller adapter: results change";
+constexpr const char* kNarrower = "other rounding: results change";
+
+/// The largest rank of the adapters below the present one with bytes(trial) <= limit.
+template <class Bytes>
+Change lower_rank(const Trial& start, double limit, const Bytes& bytes) {
+  for (int rank = start.inputs.adapter_rank - 1; rank >= 1; --rank) {
+    Trial trial = start;
+    set_adapter_rank(trial, rank);
+    if (const double needed = bytes(trial); needed <= limit) {
+      return {fmt::format("lora.rank = {}", rank), kLowerRank, needed};
+    }
+  }
+  return {};
+}
+
 double node_bytes(const Trial& trial, const RowBytes& rows) {
   const WorkPlan work = plan_work(trial.inputs);
   return plan_memory(trial.inputs, work, plan_disk(trial.inputs, work, rows), trial.basis).node;
@@ -95,34 +126,34 @@ Change smallest_change(const PlanInputs& inputs, const MemoryBasis& basis, const
       return {knob.name(*value), knob.effect, node_bytes(trial, rows)};
     }
   }
-  if (inputs.adapter_rank > 1) {
-    const double rank = inputs.adapter_rank;
-    const auto scaled = [&](int value) {
-      Trial trial = start;
-      for (std::int64_t* count : {&trial.inputs.num_parameters, &trial.inputs.scheme_parameters}) {
-        *count = static_cast<std::int64_t>(static_cast<double>(*count) * value / rank);
-      }
-      return node_bytes(trial, rows);
-    };
-    for (int value = inputs.adapter_rank - 1; value >= 1; --value) {
-      if (scaled(value) <= limit) {
-        return {fmt::format("lora.rank = {}", value), "a smaller adapter: results change",
-                scaled(value)};
-      }
-    }
+  const auto bytes = [&](const Trial& trial) { return node_bytes(trial, rows); };
+  if (Change change = lower_rank(start, limit, bytes); !change.what.empty()) {
+    return change;
   }
   if (inputs.wide_weights) {
     Trial trial = start;
     trial.inputs.ranks_per_node = 1;
-    trial.basis.weights /= 2.0;
-    trial.basis.activations /= 2.0;
-    trial.basis.forward /= 2.0;
-    if (const double bytes = node_bytes(trial, rows); bytes <= limit) {
-      return {"model.dtype = bfloat16 with --ranks-per-node 1", "other rounding: results change",
-              bytes};
+    narrow_weights(trial.basis);
+    if (const double needed = bytes(trial); needed <= limit) {
+      return {"model.dtype = bfloat16 with --ranks-per-node 1", kNarrower, needed};
     }
   }
   return {};
+}
+
+Change smallest_device_change(const PlanInputs& inputs, const MemoryBasis& model, double limit) {
+  const auto bytes = [](const Trial& trial) {
+    return plan_device(trial.inputs, trial.basis).total;
+  };
+  const Trial start{inputs, model};
+  if (inputs.wide_weights) {
+    Trial trial = start;
+    narrow_weights(trial.basis);
+    if (const double needed = bytes(trial); needed <= limit) {
+      return {"model.dtype = bfloat16", kNarrower, needed};
+    }
+  }
+  return lower_rank(start, limit, bytes);
 }
 
 }  // namespace apo::methods

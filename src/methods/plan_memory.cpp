@@ -89,6 +89,20 @@ double adapter_memory(const PlanInputs& inputs) {
          kFloat * copies;
 }
 
+DeviceMemory plan_device(const PlanInputs& inputs, const MemoryBasis& model) {
+  // What the driver and the libraries of linear algebra keep for a process on a GPU.
+  constexpr double kContext = 600.0 * plan::kMib;
+  DeviceMemory result;
+  result.parts = {{"driver and libraries", kContext},
+                  {"model weights", model.weights},
+                  {"adapter, gradients, optimiser", step_buffers(inputs)},
+                  {"largest pass", std::max({model.activations, model.forward, model.generation})}};
+  for (const MemoryPart& part : result.parts) {
+    result.total += part.bytes;
+  }
+  return result;
+}
+
 MemoryPlan plan_memory(const PlanInputs& inputs, const WorkPlan& work, const DiskPlan& disk,
                        const MemoryBasis& basis) {
   const federation::TrainingOptions& training = inputs.options.training;

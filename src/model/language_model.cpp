@@ -8,6 +8,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
 #include <ATen/ops/from_blob.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 #include <torch/version.h>
 
@@ -47,14 +48,41 @@ struct LanguageModel::Impl {
   std::string name;
 };
 
+namespace {
+
+/// Makes a GPU the one that this process works on.
+void use_gpu(const std::string& device) {
+  if (!device.starts_with("cuda")) {
+    throw Error(Fault::kDevice,
+                fmt::format("unknown device '{}', expected cpu, cuda or cuda:NUMBER", device));
+  }
+  if (!at::globalContext().hasCUDA()) {
+    throw Error(Fault::kDevice,
+                fmt::format("device {}: no usable GPU, or this build has no CUDA (preset \"cuda\")",
+                            device));
+  }
+  try {
+    const at::Device target(device);
+    if (target.has_index()) {
+      const c10::impl::VirtualGuardImpl guard(target.type());
+      if (target.index() >= guard.deviceCount()) {
+        throw Error(Fault::kDevice, fmt::format("device {}: expected a number below {}", device,
+                                                guard.deviceCount()));
+      }
+      guard.setDevice(target);
+    }
+  } catch (const c10::Error& error) {
+    throw Error(Fault::kDevice,
+                fmt::format("device {}: {}", device, error.what_without_backtrace()));
+  }
+}
+
+}  // namespace
+
 LanguageModel LanguageModel::load(const ModelOptions& options, const LoraOptions& lora,
                                   const std::string& device) {
-  if (device != "cpu" && device != "cuda") {
-    throw Error(Fault::kDevice, fmt::format("unknown device '{}', expected cpu or cuda", device));
-  }
-  if (device == "cuda" && !at::globalContext().hasCUDA()) {  // before gigabytes are read
-    throw Error(Fault::kDevice,
-                "device cuda: no usable GPU, or this build has no CUDA (preset \"cuda\")");
+  if (device != "cpu") {
+    use_gpu(device);  // before gigabytes are read
   }
   if (options.quantization != "none") {
     throw Error(Fault::kConfig,

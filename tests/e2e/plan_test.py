@@ -217,6 +217,18 @@ class Plan(harness.Case):
         self.assertEqual(planned["change"], "")
         self.assertIn("no single change makes it fit", errors)
 
+    def test_a_device_that_is_too_small(self):
+        code, planned, errors = plan(*CASES["demo"], "--device-memory", "500M")
+        self.assertEqual(code, 65)
+        self.assertRegex(errors, r"a rank needs .* of its device, but it has 500\.0 MiB "
+                                 r"\(--device-memory\)")
+        device = planned["device_bytes"]
+        self.assertEqual(device["total"], sum(value for name, value in device.items()
+                                              if name not in ("total", "limit", "limit_from")))
+        code, planned, errors = plan(*CASES["demo"], "--device-memory", "80G")
+        self.assertEqual(code, 0, errors)
+        self.assertNotIn("seconds", planned)  # of another machine
+
     @PLAIN
     def test_arithmetic_alone_is_near(self):
         planned, _, peaks = self.pair("demo", 1)
@@ -243,6 +255,7 @@ class Plan(harness.Case):
         for words, message in (
                 (("--ranks", "0"), "--ranks: expected a positive integer, found '0'"),
                 (("--memory-per-node", "64X"), "expected bytes such as 64G"),
+                (("--device-memory", "-1"), "--device-memory: expected bytes such as 64G"),
                 (("--format", "csv"), "--format: expected text or json, found 'csv'")):
             code, text = apo("plan", "-c", CASES["analytic"][0], *words)
             self.assertEqual(code, 64, text)

@@ -27,7 +27,7 @@ SlurmctldPort={port}
 {network}
 AuthType=auth/munge
 CredType=cred/munge
-AuthInfo=socket={lab}/munge.socket,cred_expire=5
+AuthInfo=socket={lab}/munge.socket,cred_expire=30
 SlurmUser=root
 SlurmdUser=root
 StateSaveLocation={lab}/state
@@ -48,6 +48,9 @@ GresTypes=gpu
 MpiDefault=none
 ReturnToService=2
 KillWait=10
+MessageTimeout=60
+TCPTimeout=30
+BatchStartTimeout=60
 MinJobAge=3600
 JobRequeue=1
 MailProg=/bin/true
@@ -139,7 +142,7 @@ class Lab:
                       f"ip -n {node} link set eth0 up"]
         self.run("sh", "-ec", "\n".join(lines))
 
-    def run(self, *words, check=True, timeout=60, cwd=None, environment=None):
+    def run(self, *words, check=True, timeout=120, cwd=None, environment=None):
         """Standard output of a command that sees this SLURM."""
         done = subprocess.run([str(w) for w in words], text=True, capture_output=True, cwd=cwd,
                               timeout=timeout, env={**self.environment, **(environment or {})})
@@ -171,7 +174,6 @@ class Lab:
         self.wait_for(lambda: (at / "munge.socket").exists(), "munged's socket")
 
     def start_slurm(self):
-        self.started = time.monotonic()
         self.spawn("slurmctld", "slurmctld", "-D")
         for node in self.nodes:
             inside = ["nsenter", f"--net=/run/netns/{node}", "unshare", "--uts", "sh", "-c",
@@ -185,7 +187,7 @@ class Lab:
                                        check=False).split() == ["idle"] * len(self.nodes),
                       "idle nodes")
 
-    def wait_for(self, condition, what, seconds=30):
+    def wait_for(self, condition, what, seconds=120):
         deadline = time.monotonic() + seconds
         while not condition():
             dead = [name for name, daemon in self.daemons.items() if daemon.poll() is not None]
@@ -201,13 +203,17 @@ class Lab:
             daemon.kill()
             daemon.wait()
 
-    def processes(self):
-        """Processes that were started under this SLURM, its daemons included."""
-        mark = f"SLURM_CONF={self.folder / 'slurm.conf'}".encode()
+    def processes(self, program=None, job=None):
+        """Processes that were started under this SLURM, its daemons included; or those of a job
+        (a number) that run a program (a path)."""
+        marks = {f"SLURM_CONF={self.folder / 'slurm.conf'}".encode()}
+        if job:
+            marks.add(f"SLURM_JOB_ID={job}".encode())
         found = []
         for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
             try:
-                if mark in path.read_bytes().split(b"\0"):
+                if marks <= set(path.read_bytes().split(b"\0")) and (
+                        not program or (path.parent / "exe").samefile(program)):
                     found.append(int(path.parent.name))
             except OSError:
                 pass  # it ended, or is a kernel thread

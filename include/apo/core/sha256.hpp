@@ -29,4 +29,6 @@ class Sha256 {
 
 [[nodiscard]] std::string sha256_hex(std::string_view text);
 
+[[nodiscard]] std::string sha256_library();  ///< "OpenSSL 3.0.17 1 Jul 2025", as it runs
+
 }  // namespace apo

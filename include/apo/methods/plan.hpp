@@ -193,11 +193,19 @@ struct MemoryPlan {
 [[nodiscard]] MemoryPlan plan_memory(const PlanInputs& inputs, const WorkPlan& work,
                                      const DiskPlan& disk, const MemoryBasis& basis);
 
+/// The largest memory that a rank takes of its GPU, by arithmetic.
+struct DeviceMemory {
+  std::vector<MemoryPart> parts;
+  double total = 0.0;
+};
+/// @param model  weights and passes of the model; analytic tasks, with zeros, need no device
+[[nodiscard]] DeviceMemory plan_device(const PlanInputs& inputs, const MemoryBasis& model);
+
 /// One change of the configuration or the job that makes the plan fit.
 struct Change {
   std::string what;    ///< "--ranks-per-node 3", "monitor.memory_mib = 128"
   std::string effect;  ///< what else it changes
-  double node = 0.0;   ///< memory of the node with it, bytes
+  double bytes = 0.0;  ///< memory of the node, or of the device, with it
 };
 
 /// The first of these that fits, from what changes nothing but the job to what changes results:
@@ -206,5 +214,9 @@ struct Change {
 /// @param limit  bytes of a node
 [[nodiscard]] Change smallest_change(const PlanInputs& inputs, const MemoryBasis& basis,
                                      const RowBytes& rows, double limit);
+
+/// Likewise for a GPU of `limit` bytes: narrower weights, then a lower rank of the adapters.
+[[nodiscard]] Change smallest_device_change(const PlanInputs& inputs, const MemoryBasis& model,
+                                            double limit);
 
 }  // namespace apo::methods

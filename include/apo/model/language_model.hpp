@@ -40,7 +40,7 @@ void configure_torch(int threads);
 
 class LanguageModel {
  public:
-  /// @param device  "cpu" or "cuda"
+  /// @param device  "cpu", "cuda" or "cuda:<number>", which becomes the GPU of this process
   static LanguageModel load(const ModelOptions& options, const LoraOptions& lora,
                             const std::string& device);
   LanguageModel(CausalLm lm, const LoraOptions& lora, std::string name);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "apo/comm/activity.hpp"
+#include "apo/comm/device_map.hpp"
 #include "apo/comm/exact_sum.hpp"
 #include "apo/comm/watchdog.hpp"
 
@@ -111,6 +112,19 @@ TEST(RunAndAgree, SaysOnAllRanksWhereTheFailingRankWas) {
   EXPECT_TRUE(contains(seen, "phase1 round 12 cluster 3 client 17 'alice': no pairs")) << seen;
   EXPECT_EQ(seen.find("phase1"), seen.rfind("phase1")) << "said twice: " << seen;
   EXPECT_EQ(contains(seen, "rank " + std::to_string(last) + " of"), world().size() > 1) << seen;
+}
+
+TEST(RankDevices, WithoutGpusThereIsTheCpu) {
+  if (backend_is_usable(Backend::kNccl)) {
+    GTEST_SKIP() << "this machine has a GPU";
+  }
+  for (const char* wanted : {"auto", "cpu"}) {
+    EXPECT_EQ(choose_rank_device(world(), wanted).name, "cpu");
+  }
+  const auto [fault, text] = thrown_by([] { (void)choose_rank_device(world(), "cuda"); });
+  EXPECT_EQ(fault, Fault::kDevice);
+  EXPECT_TRUE(contains(text, "runtime.device = cuda: no usable GPU on host " + world().host()))
+      << text;
 }
 
 TEST(ExactSum, TheCallersFailureNamesThePlace) {

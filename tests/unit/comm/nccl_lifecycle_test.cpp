@@ -5,6 +5,8 @@
 
 #include "nccl_fixture.hpp"
 
+#include "apo/comm/device_map.hpp"
+
 namespace apo::comm {
 namespace {
 
@@ -161,6 +163,29 @@ TEST_F(NcclClose, DestructionAfterAFailureAbortsOnce) {
     EXPECT_THROW(reduce_one(team), BackendError);
   }
   EXPECT_EQ(num_calls("ncclCommAbort"), 1);
+}
+
+class RankDevices : public NcclTest {};
+
+TEST_F(RankDevices, GoRoundTheGpusOfAHost) {
+  EXPECT_EQ(choose_rank_device(world(), "cpu").name, "cpu");
+  for (const char* wanted : {"auto", "cuda"}) {
+    switches().num_devices = 2;
+    const RankDevice device = choose_rank_device(world(), wanted);
+    EXPECT_EQ(device.name, "cuda:" + std::to_string(world().local_rank() % 2));
+    EXPECT_TRUE(device.model.starts_with("Double 100 GPU-d0")) << device.model;
+    EXPECT_EQ(device.memory, 64.0 * 1024 * 1024 * 1024);
+  }
+}
+
+TEST_F(RankDevices, OneWithoutAGpuDecidesForAll) {
+  const bool is_last = world().rank() + 1 == world().size();
+  switches().num_devices = is_last ? 0 : 8;
+  EXPECT_EQ(choose_rank_device(world(), "auto").name, "cpu");
+  const auto caught = thrown_by([] { (void)choose_rank_device(world(), "cuda"); });
+  EXPECT_EQ(caught.fault, Fault::kDevice);
+  EXPECT_TRUE(caught.says("runtime.device = cuda: no usable GPU on host " + world().host()))
+      << caught.text;
 }
 
 }  // namespace

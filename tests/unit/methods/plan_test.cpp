@@ -250,7 +250,7 @@ TEST(SmallestChange, FewerRanksPerNodeFirst) {
   const double limit = node_of(inputs, basis()) * 0.6;
   const Change change = smallest_change(inputs, basis(), {}, limit);
   ASSERT_EQ(change.what.rfind("--ranks-per-node ", 0), 0U) << change.what;
-  EXPECT_LE(change.node, limit);
+  EXPECT_LE(change.bytes, limit);
   inputs.ranks_per_node = std::stoi(change.what.substr(17)) + 1;  // one more does not fit
   EXPECT_GT(node_of(inputs, basis()), limit);
 }
@@ -263,7 +263,32 @@ TEST(SmallestChange, ThenLessMemoryForAudits) {
   const double full = node_of(inputs, basis());
   const Change change = smallest_change(inputs, basis(), {}, full - 20.0 * kMib);
   EXPECT_EQ(change.what.rfind("monitor.memory_mib = ", 0), 0U) << change.what;
-  EXPECT_LE(change.node, full - 20.0 * kMib);
+  EXPECT_LE(change.bytes, full - 20.0 * kMib);
+}
+
+TEST(PlanDevice, CountsTheModelAndTheLargestPass) {
+  const DeviceMemory device = plan_device(small(), basis());
+  double sum = 0.0;
+  for (const MemoryPart& part : device.parts) {
+    sum += part.bytes;
+  }
+  EXPECT_DOUBLE_EQ(device.total, sum);
+  EXPECT_NEAR(device.total, (600.0 + 200.0 + 300.0) * kMib, 1.0 * kMib);
+}
+
+TEST(SmallestDeviceChange, NarrowerWeightsThenSmallerAdapters) {
+  PlanInputs inputs = small();
+  inputs.num_parameters = inputs.scheme_parameters = 8'000'000;
+  inputs.adapter_rank = 8;
+  const double full = plan_device(inputs, basis()).total;
+  Change change = smallest_device_change(inputs, basis(), full - 40.0 * kMib);
+  EXPECT_EQ(change.what.rfind("lora.rank = ", 0), 0U) << change.what;
+  EXPECT_LE(change.bytes, full - 40.0 * kMib);
+  inputs.wide_weights = true;
+  change = smallest_device_change(inputs, basis(), full - 40.0 * kMib);
+  EXPECT_EQ(change.what, "model.dtype = bfloat16");
+  EXPECT_NEAR(change.bytes, full - 250.0 * kMib, 1.0);
+  EXPECT_TRUE(smallest_device_change(inputs, basis(), 500.0 * kMib).what.empty());
 }
 
 TEST(SmallestChange, NothingHelpsAModelThatIsTooLarge) {

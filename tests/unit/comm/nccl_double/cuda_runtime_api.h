@@ -31,7 +31,10 @@ typedef struct CUuuid_st {
 struct cudaDeviceProp {
   char name[256];
   cudaUUID_t uuid;
+  size_t totalGlobalMem;
 };
+
+#define CUDART_VERSION 13000
 
 const char* cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetDeviceCount(int* count);
