@@ -14,6 +14,7 @@
 #include <nccl.h>
 
 #include "apo/comm/cluster_communicator.hpp"
+#include "apo/comm/device_map.hpp"
 #include "apo/comm/exact_sum.hpp"
 #include "apo/comm/world.hpp"
 #include "apo/core/error.hpp"
@@ -59,9 +60,14 @@ void check_without_device(World& world) {
     check(text.find("runtime.collectives = mpi") != std::string::npos, "says what to do");
     check(text.find("NCCL ") != std::string::npos, "names the version of NCCL");
   }
+  check(choose_rank_device(world, "auto").name == "cpu", "without a GPU, auto is the CPU");
 }
 
 void check_with_device(World& world) {
+  const RankDevice device = choose_rank_device(world, "cuda");
+  std::printf("device: %s, %s, %.0f bytes\n", device.name.c_str(), device.model.c_str(),
+              device.memory);
+  check(device.is_gpu() && device.memory > 0.0, "a GPU for this rank");
   auto team = ClusterCommunicator::split(world, 0, Backend::kNccl);
   check(team.backend() == Backend::kNccl && team.size() == world.size(), "a team over NCCL");
   std::vector<double> sum(20'000'000, world.rank() + 1.0);  // several stages
@@ -77,14 +83,14 @@ void check_with_device(World& world) {
   std::vector<float> sent(1000, world.rank() == 0 ? 2.5F : 0.0F);
   team.broadcast(std::span<float>(sent), 0);
   check(sent.back() == 2.5F, "broadcast");
-  std::vector<double> sum(100);
+  std::vector<double> exact(100);
   const auto add = [](std::size_t, std::size_t, std::span<double> slice) {
     for (double& x : slice) {
       x += 1.0;
     }
   };
-  exact_sum(team, sum, 1, static_cast<std::size_t>(world.size()), add);
-  check(sum[99] == world.size(), "exact_sum");
+  exact_sum(team, exact, 1, static_cast<std::size_t>(world.size()), add);
+  check(exact[99] == world.size(), "exact_sum");
   team.close();
 }
 

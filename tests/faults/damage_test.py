@@ -89,16 +89,9 @@ class Damage(Case):
         out = self.copy("stranger")
         present = generations(out)
         shutil.copy(self.killed / "run.h5", present[self.found[-1]])
-        job = self.start(out, 1)
-        code = job.wait()
-        if code == 0:
-            self.assertEqual(resumed_from(job.log()), self.found[-2], job.log())
-            self.assert_same_run(self.reference, out)
-        else:
-            self.assertEqual(code, BAD_DATA, job.log())
-            self.assertIn("apo: error", job.log())
-            present[self.found[-1]].unlink()
-            self.assertEqual(resumed_from(self.finish(out, 1)), self.found[-2])
+        log = self.finish(out, 1)
+        self.assertEqual(resumed_from(log), self.found[-2], log)
+        self.assertIn(f"{present[self.found[-1]]}: whole, but no checkpoint of this run", log)
 
     def test_damaged_again_after_the_first_was_passed_over(self):
         out = self.copy("twice")
@@ -133,7 +126,7 @@ class Damage(Case):
         self.assertEqual(job.wait(), 64, job.log())
         self.assertIn("configuration.ini", job.log())
 
-    def test_damaged_finished_run_is_not_reported(self):
+    def test_damaged_finished_run_is_not_reported_but_made_again(self):
         for name, damage in (("torn", tear), ("flipped", flip)):
             out = self.scratch / f"finished-{name}"
             shutil.copytree(self.reference, out)
@@ -142,6 +135,7 @@ class Damage(Case):
             code, log = harness.apo("report", out)
             self.assertEqual(code, BAD_DATA, log)
             self.assertIn(str(out / "run.h5"), log)
+            self.assertIn("its results are damaged and are made again", self.finish(out, 2))
 
     def test_hundreds_of_flips_and_tears(self):
         program = os.environ.get("APO_FAULTS_FLIP")
