@@ -203,8 +203,10 @@ bool Experiment::for_each_client(
       break;
     }
     const ClientId id = clients[static_cast<std::size_t>(k % num_clients)];
-    comm::note_progress();
-    work(k, k / num_clients, inputs_.partition.clients[id.index()]);
+    const data::Client& client = inputs_.partition.clients[id.index()];
+    const comm::Activity activity("evaluation", -1, population_.clients[id.index()].cluster,
+                                  id.value, client.name);
+    work(k, k / num_clients, client);
   }
   world_.all().all_reduce(std::span<double>(stopped), comm::Reduction::kMax);
   return stopped[0] == 0.0;

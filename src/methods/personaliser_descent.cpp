@@ -9,6 +9,7 @@
 #include "apo/core/clock.hpp"
 #include "apo/core/error.hpp"
 #include "apo/direction/direction_solver.hpp"
+#include "apo/federation/round_activity.hpp"
 
 namespace apo::methods {
 namespace {
@@ -77,6 +78,7 @@ WeightedDescent::WeightedDescent(objective::ObjectiveSet& objectives, const data
 bool WeightedDescent::step(const data::Pool& pairs, std::span<const double> weights,
                            double learning_rate, std::vector<federation::StepRecord>& steps) {
   const Stopwatch watch;
+  const auto activity = federation::client_activity(record_.phase, -1, record_.cluster, client_);
   const std::size_t m = weights.size();
   std::vector<double> used(m, 0.0);
   double mass = 0.0;

@@ -155,8 +155,9 @@ std::vector<PairResult> evaluate_pairs(comm::World& world, const ExperimentInput
   PairEvaluation evaluation(inputs, options, trainer);
   std::vector<PairResult> mine;
   for (int k = begin; k < end; ++k) {
-    comm::note_progress();
-    mine.push_back(evaluation(pairs[static_cast<std::size_t>(k / num_variants)], k % num_variants));
+    const EvaluationPair& pair = pairs[static_cast<std::size_t>(k / num_variants)];
+    const comm::Activity activity("evaluation", -1, -1, pair.client.value);
+    mine.push_back(evaluation(pair, k % num_variants));
   }
   std::vector<PairResult> all;
   for (const std::string& bytes : world.all().all_gather(pack(mine))) {

@@ -135,6 +135,27 @@ class Stop(harness.Case):
                 self.assertEqual(code, 0, log)
                 self.assert_same_run(self.whole, out)
 
+    def test_a_stop_between_two_test_clients(self):
+        settings = {"phase1.rounds": "2", "adapt.steps": "100", "clustering.budget": "2",
+                    "task.analytic.test_clients": "2000",
+                    "adapt.test_clients_per_cluster": "2000"}
+        out = self.scratch / "evaluation"
+        job = self.start(out, 2, settings)
+        deadline = time.time() + 60
+        while "evaluating 2000 test clients" not in self.log():
+            self.assertIsNone(job.poll(), self.log())
+            self.assertLess(time.time(), deadline, self.log())
+            time.sleep(0.01)
+        os.kill(programs_of(job)[-1], signal.SIGUSR2)
+        self.assertEqual(self.finish(job), 75, self.log())
+        self.assertIn("result: stopped(", self.log())
+        code, log = apo(*words(out, settings), ranks=3)
+        self.assertEqual(code, 0, log)
+        whole = self.scratch / "whole-evaluation"
+        code, log = apo(*words(whole, settings), ranks=1)
+        self.assertEqual(code, 0, log)
+        self.assert_same_run(whole, out)
+
     def test_signals_of_launcher_and_scheduler_together_are_one_stop(self):
         out = self.scratch / "both"
         job = self.start(out, 0, LONG)  # without mpirun
