@@ -1,11 +1,11 @@
 #include "broadcast_state.hpp"
 
-#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "apo/comm/cluster_communicator.hpp"
+#include "apo/core/bytes.hpp"
 
 namespace apo::cli {
 namespace {
@@ -15,11 +15,10 @@ template <class Number>
 void broadcast_numbers(comm::ClusterCommunicator& all, std::vector<Number>& values) {
   std::string bytes;
   if (all.rank() == 0) {
-    bytes.assign(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Number));
+    bytes = to_bytes(std::span<const Number>(values));
   }
   all.broadcast(bytes, 0);
-  values.resize(bytes.size() / sizeof(Number));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
+  values = from_bytes<Number>(bytes);
 }
 
 void broadcast(comm::ClusterCommunicator& all, std::vector<float>& values) {

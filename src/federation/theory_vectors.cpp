@@ -1,11 +1,11 @@
 #include "theory_vectors.hpp"
 
 #include <cmath>
-#include <cstring>
 
 #include "theory_algebra.hpp"
 #include "theory_tables.hpp"
 
+#include "apo/core/bytes.hpp"
 #include "apo/core/error.hpp"
 #include "apo/core/rng.hpp"
 #include "apo/federation/trainer.hpp"
@@ -65,11 +65,7 @@ class Packer {
     put(static_cast<double>(x.size()));
     values_.insert(values_.end(), x.begin(), x.end());
   }
-  [[nodiscard]] std::string bytes() const {
-    std::string text(values_.size() * sizeof(double), '\0');
-    std::memcpy(text.data(), values_.data(), text.size());
-    return text;
-  }
+  [[nodiscard]] std::string bytes() const { return to_bytes(std::span<const double>(values_)); }
 
  private:
   std::vector<double> values_;
@@ -77,9 +73,7 @@ class Packer {
 
 class Unpacker {
  public:
-  explicit Unpacker(const std::string& bytes) : values_(bytes.size() / sizeof(double)) {
-    std::memcpy(values_.data(), bytes.data(), bytes.size());
-  }
+  explicit Unpacker(const std::string& bytes) : values_(from_bytes<double>(bytes)) {}
   [[nodiscard]] bool done() const { return position_ == values_.size(); }
   double real() {
     expects(position_ < values_.size(), "theory terms: truncated");

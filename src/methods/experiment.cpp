@@ -1,10 +1,11 @@
 #include "apo/methods/experiment.hpp"
 
-#include <cstring>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "apo/comm/activity.hpp"
+#include "apo/core/bytes.hpp"
 #include "apo/core/error.hpp"
 #include "apo/federation/placement.hpp"
 
@@ -225,14 +226,13 @@ std::optional<AdaptedClients> Experiment::adapt(const StopCheck& stop) {
   AdaptedClients all;
   std::string bytes;
   for (const std::vector<float>& parameters : local.parameters) {
-    bytes.append(reinterpret_cast<const char*>(parameters.data()),
-                 parameters.size() * sizeof(float));
+    bytes += to_bytes(std::span<const float>(parameters));
   }
-  const auto p = static_cast<std::size_t>(inputs_.objectives.num_parameters());
+  const std::size_t length =
+      static_cast<std::size_t>(inputs_.objectives.num_parameters()) * sizeof(float);
   for (const std::string& part : world_.all().all_gather(bytes)) {
-    for (std::size_t at = 0; at < part.size(); at += p * sizeof(float)) {
-      all.parameters.emplace_back(p);
-      std::memcpy(all.parameters.back().data(), part.data() + at, p * sizeof(float));
+    for (std::size_t at = 0; at < part.size(); at += length) {
+      all.parameters.push_back(from_bytes<float>(std::string_view(part).substr(at, length)));
     }
   }
   for (const std::string& part : world_.all().all_gather(federation::pack(local.adaptation))) {

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <map>
 #include <span>
+#include <string_view>
 
 #include "apo/comm/activity.hpp"
 #include "apo/core/balance.hpp"
+#include "apo/core/bytes.hpp"
 #include "apo/core/error.hpp"
 #include "apo/federation/placement.hpp"
 
@@ -65,13 +66,10 @@ std::vector<std::vector<double>> reference_losses(comm::World& world,
     const objective::Evaluation evaluation = objectives.evaluate(reference, {client.id, pool});
     mine.insert(mine.end(), evaluation.loss.begin(), evaluation.loss.end());
   }
-  std::string bytes(mine.size() * sizeof(double), '\0');
-  std::memcpy(bytes.data(), mine.data(), bytes.size());
   std::vector<std::vector<double>> losses;
-  for (const std::string& part : world.all().all_gather(bytes)) {
+  for (const std::string& part : world.all().all_gather(to_bytes(std::span<const double>(mine)))) {
     for (std::size_t at = 0; at < part.size(); at += m * sizeof(double)) {
-      losses.emplace_back(m);
-      std::memcpy(losses.back().data(), part.data() + at, m * sizeof(double));
+      losses.push_back(from_bytes<double>(std::string_view(part).substr(at, m * sizeof(double))));
     }
   }
   return losses;

@@ -2,8 +2,9 @@
 sockets, ports and logs. The machine's own SLURM, if it has one, is not touched.
 
 Where the kernel lets us, everything runs in namespaces of its own: a process tree that ends with
-its first process, and a network without a way out, with two nodes of their own names and addresses.
-Elsewhere it is one node on the loopback interface. Needs root, and the packages slurm-wlm, munge.
+its first process, a /dev/shm, and a network without a way out, with two nodes of their own names
+and addresses. Elsewhere it is one node on the loopback interface. Needs root, and the packages
+slurm-wlm, munge.
 """
 
 import os
@@ -74,6 +75,7 @@ def enter_namespaces():
     words = ["unshare", "--pid", "--mount", "--net", "--uts", "--fork", "--kill-child",
              "--mount-proc"]
     probe = ("ip link set lo up && ip link add apo0 type bridge && mount -t tmpfs none /run && "
+             "mount -t tmpfs none /dev/shm && "
              "ip netns add apo && ip link add apo1 type veth peer name eth0 netns apo && "
              "hostname apo0")
     tried = subprocess.run([*words, "sh", "-c", probe], stdin=subprocess.DEVNULL, text=True,
@@ -92,6 +94,12 @@ def free_port():
         return one.getsockname()[1]
 
 
+def environment_of(pid):
+    """The variables that a process was started with."""
+    words = pathlib.Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace").split("\0")
+    return dict(word.split("=", 1) for word in words if "=" in word)
+
+
 class Lab:
     def __init__(self, folder):
         """Writes the configuration. folder: new, and short enough for the name of a socket."""
@@ -104,8 +112,17 @@ class Lab:
             **{name: value for name, value in os.environ.items()
                if not name.startswith(("SLURM", "SBATCH", "APO_"))},
             "PATH": SEARCH, "SLURM_CONF": str(self.folder / "slurm.conf")}
+        # Open MPI's files in /dev/shm and TMPDIR are named by host and job id, which the jobs of a
+        # second lab, or of this machine's own SLURM, have too.
+        for name in ("tmp", "shm"):
+            (self.folder / name).mkdir()
+        self.environment["TMPDIR"] = str(self.folder / "tmp")
         if self.alone:
             self.make_network()
+        else:  # its names in Open MPI 4 and 5
+            for transport in ("vader", "sm"):
+                self.environment[f"OMPI_MCA_btl_{transport}_backing_directory"] = \
+                    str(self.folder / "shm")
         self.write_configuration()
 
     def write_configuration(self):
@@ -131,8 +148,9 @@ class Lab:
         """A bridge with the controller at 10.77.0.10 and the nodes at .11 and .12."""
         hosts = "127.0.0.1 localhost\n10.77.0.10 apo0\n10.77.0.11 apo1\n10.77.0.12 apo2\n"
         (self.folder / "hosts").write_text(hosts)
-        lines = ["mount -t tmpfs none /run", f"mount --bind {self.folder}/hosts /etc/hosts",
-                 "hostname apo0", "ip link set lo up", "ip link add apo0 type bridge",
+        lines = ["mount -t tmpfs none /run", "mount -t tmpfs none /dev/shm",
+                 f"mount --bind {self.folder}/hosts /etc/hosts", "hostname apo0",
+                 "ip link set lo up", "ip link add apo0 type bridge",
                  "ip addr add 10.77.0.10/24 dev apo0", "ip link set apo0 up"]
         for number, node in enumerate(self.nodes, 1):
             lines += [f"ip netns add {node}",
@@ -206,15 +224,14 @@ class Lab:
     def processes(self, program=None, job=None):
         """Processes that were started under this SLURM, its daemons included; or those of a job
         (a number) that run a program (a path)."""
-        marks = {f"SLURM_CONF={self.folder / 'slurm.conf'}".encode()}
-        if job:
-            marks.add(f"SLURM_JOB_ID={job}".encode())
+        marks = {"SLURM_CONF": str(self.folder / "slurm.conf"),
+                 **({"SLURM_JOB_ID": str(job)} if job else {})}
         found = []
-        for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
+        for path in pathlib.Path("/proc").glob("[0-9]*"):
             try:
-                if marks <= set(path.read_bytes().split(b"\0")) and (
-                        not program or (path.parent / "exe").samefile(program)):
-                    found.append(int(path.parent.name))
+                if marks.items() <= environment_of(path.name).items() and (
+                        not program or (path / "exe").samefile(program)):
+                    found.append(int(path.name))
             except OSError:
                 pass  # it ended, or is a kernel thread
         return found
