@@ -136,10 +136,12 @@ void RunRecorder::on_round(const federation::RoundReport& report) {
   for (const federation::StepRecord& step : report.steps) {
     push(steps_[phase], step);
   }
-  federation::RoundReport row = report;
-  if (row.mean_loss.empty()) {  // nobody delivered
-    row.mean_loss.assign(static_cast<std::size_t>(rounds_[phase].find("mean_loss")->row_size()),
-                         std::nan(""));
+  const bool nobody_delivered = report.mean_loss.empty();
+  federation::RoundReport without_losses;
+  if (nobody_delivered) {
+    without_losses = report;
+    without_losses.mean_loss.assign(
+        static_cast<std::size_t>(rounds_[phase].find("mean_loss")->row_size()), std::nan(""));
     log::warn(
         "phase {} cluster {} round {}: no participant had finite numbers; the adapter is kept",
         phase + 1, report.cluster, report.round);
@@ -148,6 +150,7 @@ void RunRecorder::on_round(const federation::RoundReport& report) {
         "phase {} cluster {} round {}: {} participants left out, their numbers were not finite",
         phase + 1, report.cluster, report.round, report.num_failed);
   }
+  const federation::RoundReport& row = nobody_delivered ? without_losses : report;
   push(rounds_[phase], row);
   const std::array<const Table*, 3> theory = {&report.theory_round, &report.theory_clients,
                                               &report.theory_pairs};

@@ -13,7 +13,7 @@ namespace apo::cli {
 namespace {
 
 /// One team per cluster: it had the ranks that trained it, maybe in another job.
-federation::Placement placement_of(const std::vector<const ClusterResult*>& results) {
+federation::Placement placement_of(const std::vector<ClusterResult*>& results) {
   federation::Placement placement;
   for (const ClusterResult* result : results) {
     const int cluster = static_cast<int>(placement.teams.size());
@@ -25,7 +25,7 @@ federation::Placement placement_of(const std::vector<const ClusterResult*>& resu
 
 }  // namespace
 
-void replay(const std::vector<const ClusterResult*>& results,
+void replay(const std::vector<ClusterResult*>& results,
             const std::function<void(const federation::RoundReport&)>& on_round) {
   const std::size_t num_rounds = results.at(0)->reports.size();
   for (const ClusterResult* result : results) {
@@ -33,7 +33,7 @@ void replay(const std::vector<const ClusterResult*>& results,
   }
   for (std::size_t k = 0; k < num_rounds; ++k) {
     for (std::size_t c = 0; c < results.size(); ++c) {
-      federation::RoundReport report = results[c]->reports[k];
+      federation::RoundReport& report = results[c]->reports[k];
       expects(!federation::runs_before(report, results[0]->reports[k]) &&
                   !federation::runs_before(results[0]->reports[k], report),
               "replay: clusters with unequal rounds");
@@ -44,7 +44,7 @@ void replay(const std::vector<const ClusterResult*>& results,
 }
 
 methods::ExperimentResult evaluation_of(const SweepBudget& budget,
-                                        const std::vector<const ClusterResult*>& results,
+                                        const std::vector<ClusterResult*>& results,
                                         int num_variants, int num_objectives) {
   methods::ExperimentResult all{
       methods::summary_table(num_objectives), methods::response_table(num_objectives), {}};
@@ -66,7 +66,7 @@ methods::ExperimentResult evaluation_of(const SweepBudget& budget,
 }
 
 void assemble(const SweepSetting& setting, const SweepBudget& budget,
-              const std::vector<const ClusterResult*>& results,
+              const std::vector<ClusterResult*>& results,
               const std::vector<ClusterFolder>& folders, store::RunDirectory* directory,
               const std::vector<std::pair<std::string, double>>& seconds) {
   comm::World& world = setting.world;

@@ -40,14 +40,14 @@ struct SweepSetting {
 
 /// The rounds of a budget's clusters in the order in which one run would tell of them: by round,
 /// then by cluster, renumbered.
-/// @param results  by the budget's cluster numbers
-void replay(const std::vector<const ClusterResult*>& results,
+/// @param results  by the budget's cluster numbers; their rounds are renumbered in place
+void replay(const std::vector<ClusterResult*>& results,
             const std::function<void(const federation::RoundReport&)>& on_round);
 
 /// What Experiment::evaluate() would return under the budget's population.
 /// @param num_variants  start rounds
 [[nodiscard]] methods::ExperimentResult evaluation_of(
-    const SweepBudget& budget, const std::vector<const ClusterResult*>& results, int num_variants,
+    const SweepBudget& budget, const std::vector<ClusterResult*>& results, int num_variants,
     int num_objectives);
 
 /// Fills the folder of a budget whose clusters are all trained. Collective over the world; rank 0
@@ -57,7 +57,7 @@ void replay(const std::vector<const ClusterResult*>& results,
 /// @param directory  null on other ranks
 /// @param seconds    for /performance
 void assemble(const SweepSetting& setting, const SweepBudget& budget,
-              const std::vector<const ClusterResult*>& results,
+              const std::vector<ClusterResult*>& results,
               const std::vector<ClusterFolder>& folders, store::RunDirectory* directory,
               const std::vector<std::pair<std::string, double>>& seconds);
 

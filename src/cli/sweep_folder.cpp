@@ -81,7 +81,13 @@ std::vector<federation::RoundReport> unpack_reports(const std::string& bytes) {
     at += size;
     return bytes.substr(at - size, size);
   };
+  std::size_t num_parts = 0;
+  for (; at < bytes.size(); ++num_parts) {
+    (void)next();
+  }
+  at = 0;
   std::vector<federation::RoundReport> reports;
+  reports.reserve(num_parts / 2);  // growing copies their tables
   while (at < bytes.size()) {
     reports.push_back(federation::unpack_report(next()));
     reports.back().steps = federation::unpack(next());

@@ -306,7 +306,7 @@ void SweepJob::share(std::vector<Claim>& claims) {
 void SweepJob::assemble_budgets() {
   const SweepSetting setting{world_, *task_, options_, hosts_, device_};
   for (SweepBudget& budget : budgets_) {
-    std::vector<const ClusterResult*> results;
+    std::vector<ClusterResult*> results;
     std::unique_ptr<store::RunDirectory> directory;
     all_.run_and_agree([&] {
       if (world_.rank() == 0 && !budget.complete) {
@@ -328,8 +328,8 @@ void SweepJob::assemble_budgets() {
 }
 
 /// Rank 0. Empty while a cluster is missing.
-std::vector<const ClusterResult*> SweepJob::results_of(const SweepBudget& budget) {
-  std::vector<const ClusterResult*> results;
+std::vector<ClusterResult*> SweepJob::results_of(const SweepBudget& budget) {
+  std::vector<ClusterResult*> results;
   for (const int cluster : budget.cluster_of) {
     const auto c = static_cast<std::size_t>(cluster);
     if (!look_for_result(c)) {

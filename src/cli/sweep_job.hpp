@@ -66,7 +66,7 @@ class SweepJob {
   bool look_for_result(std::size_t cluster);
   [[nodiscard]] Claim claim_of(std::size_t cluster);  ///< with its lock
   /// Empty while a cluster is missing.
-  [[nodiscard]] std::vector<const ClusterResult*> results_of(const SweepBudget& budget);
+  [[nodiscard]] std::vector<ClusterResult*> results_of(const SweepBudget& budget);
 
   comm::World& world_;
   comm::ClusterCommunicator& all_;

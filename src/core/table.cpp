@@ -30,7 +30,7 @@ Column& declare(std::deque<Column>& columns, std::string_view name, std::string_
     if (column.name == name) {
       expects(
           std::holds_alternative<std::vector<T>>(column.values) && column.row_shape == row_shape,
-          fmt::format("column '{}' is declared twice with different types", name));
+          [&] { return fmt::format("column '{}' is declared twice with different types", name); });
       return column;
     }
   }
@@ -41,7 +41,7 @@ Column& declare(std::deque<Column>& columns, std::string_view name, std::string_
 
 Column& existing(Table& table, std::string_view name) {
   Column* column = table.find(name);
-  expects(column != nullptr, fmt::format("no column '{}' in this table", name));
+  expects(column != nullptr, [&] { return fmt::format("no column '{}' in this table", name); });
   return *column;
 }
 
@@ -50,7 +50,7 @@ void push_value(Table& table, std::string_view name, T value) {
   Column& column = existing(table, name);
   auto* values = std::get_if<std::vector<T>>(&column.values);
   expects(values != nullptr && column.row_shape.empty(),
-          fmt::format("column '{}' does not take such a value", name));
+          [&] { return fmt::format("column '{}' does not take such a value", name); });
   values->push_back(std::move(value));
 }
 
@@ -78,15 +78,16 @@ void Table::push(std::string_view name, std::string value) {
 
 void Table::push(std::string_view name, std::span<const double> row) {
   Column& column = existing(*this, name);
-  expects(static_cast<std::int64_t>(row.size()) == column.row_size(),
-          fmt::format("column '{}' takes {} numbers per row, got {}", name, column.row_size(),
-                      row.size()));
+  expects(static_cast<std::int64_t>(row.size()) == column.row_size(), [&] {
+    return fmt::format("column '{}' takes {} numbers per row, got {}", name, column.row_size(),
+                       row.size());
+  });
   if (auto* reals = std::get_if<std::vector<double>>(&column.values)) {
     reals->insert(reals->end(), row.begin(), row.end());
     return;
   }
   auto* integers = std::get_if<std::vector<std::int64_t>>(&column.values);
-  expects(integers != nullptr, fmt::format("column '{}' holds text", name));
+  expects(integers != nullptr, [&] { return fmt::format("column '{}' holds text", name); });
   for (const double x : row) {
     integers->push_back(static_cast<std::int64_t>(x));
   }
@@ -120,7 +121,7 @@ void Table::append(const Table& other) {
     const Column& theirs = other.columns_[i];
     expects(mine.name == theirs.name && mine.row_shape == theirs.row_shape &&
                 mine.values.index() == theirs.values.index(),
-            fmt::format("append: column '{}' meets '{}'", mine.name, theirs.name));
+            [&] { return fmt::format("append: column '{}' meets '{}'", mine.name, theirs.name); });
     std::visit(
         [&](auto& values) {
           const auto& more = std::get<std::decay_t<decltype(values)>>(theirs.values);

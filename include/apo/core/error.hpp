@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace apo {
 
@@ -60,6 +61,15 @@ class BackendError final : public Error {
 inline void expects(bool condition, std::string_view message, Where where = Where::here()) {
   if (!condition) [[unlikely]] {
     throw Error(Fault::kInternal, message, where);
+  }
+}
+
+/// Likewise, where the message would cost more than the check: it is made when it is needed.
+template <class Message>
+requires std::is_invocable_v<const Message&>
+void expects(bool condition, const Message& message, Where where = Where::here()) {
+  if (!condition) [[unlikely]] {
+    throw Error(Fault::kInternal, message(), where);
   }
 }
 
