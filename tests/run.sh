@@ -15,7 +15,8 @@ source jobs/mpi_env.sh
 
 log=build/ctest.log
 status=0
-ctest --test-dir build -j2 --output-on-failure --no-tests=error "$@" | tee "$log" || status=$?
+# Three at a time on two cores: many wait, for a signal, a disk or a scheduler. The long ones first.
+ctest --test-dir build -j3 --output-on-failure --no-tests=error "$@" | tee "$log" || status=$?
 
 if [ "$status" = 0 ] && { [ "${APO_TEST_CUDA:-}" = 1 ] || [ "${CI:-}" = true ]; }; then
   { APO_TORCH=cuda bash jobs/setup.sh && APO_CUDA_JOBS=2 bash tests/cuda/link.sh apo; } || status=$?
