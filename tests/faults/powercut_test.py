@@ -91,8 +91,7 @@ class PowerCut(Case):
         found = generations(out)
         self.assertGreaterEqual(max(found, default=0), newest_announced,
                                 f"announced generation {newest_announced} is gone")
-        # The status of a running job is for pollers, and not synced.
-        text, next_start = self.verified(out, r"^status\.json")
+        text, next_start = self.verified(out)
         self.assertGreaterEqual(next_start, newest_announced, text)
         resumed = resumed_from(self.finish(out, self.rng.randrange(4)))
         self.assertEqual(resumed or 0, next_start)
