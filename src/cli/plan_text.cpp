@@ -181,25 +181,29 @@ double parse_bytes(const std::string& option, const std::string& text) {
 
 std::string refusal(const PlanReport& report) {
   std::string text;
+  const auto refuse = [&text](const std::string& why, const methods::Change& change,
+                              const char* where) {
+    text += text.empty() ? "" : "\n";
+    text += why;
+    text +=
+        change.what.empty()
+            ? fmt::format(
+                  "\nno single change makes it fit: the model alone is too large for the {}", where)
+            : fmt::format("\nsmallest change that fits: {} ({}): {}", change.what, change.effect,
+                          human_bytes(change.bytes));
+  };
   if (report.memory.node > report.node_limit) {
-    text = fmt::format("{} ranks on a node need {}, but it has {} ({})",
+    refuse(fmt::format("{} ranks on a node need {}, but it has {} ({})",
                        std::min(report.inputs.ranks_per_node, report.inputs.num_ranks),
                        human_bytes(report.memory.node), human_bytes(report.node_limit),
-                       report.limit_from);
-    text += report.change.what.empty()
-                ? "\nno single change makes it fit: the model alone is too large for the node"
-                : fmt::format("\nsmallest change that fits: {} ({}): {}", report.change.what,
-                              report.change.effect, human_bytes(report.change.bytes));
+                       report.limit_from),
+           report.change, "node");
   }
   if (report.device.total > report.device_limit) {
-    text += text.empty() ? "" : "\n";
-    text += fmt::format("a rank needs {} of its device, but it has {} ({})",
-                        human_bytes(report.device.total), human_bytes(report.device_limit),
-                        report.device_from);
-    text += report.device_change.what.empty()
-                ? "\nno single change makes it fit: the model is too large for the device"
-                : fmt::format("\nsmallest change that fits: {} ({}): {}", report.device_change.what,
-                              report.device_change.effect, human_bytes(report.device_change.bytes));
+    refuse(fmt::format("a rank needs {} of its device, but it has {} ({})",
+                       human_bytes(report.device.total), human_bytes(report.device_limit),
+                       report.device_from),
+           report.device_change, "device");
   }
   if (report.disk_free >= 0.0 && report.disk.total_bytes > report.disk_free) {
     text += text.empty() ? "" : "\n";

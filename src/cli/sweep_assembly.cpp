@@ -66,8 +66,8 @@ methods::ExperimentResult evaluation_of(const SweepBudget& budget,
 }
 
 void assemble(const SweepSetting& setting, const SweepBudget& budget,
-              const std::vector<ClusterResult*>& results,
-              const std::vector<ClusterFolder>& folders, store::RunDirectory* directory,
+              const std::vector<ClusterResult*>& results, const std::vector<ClusterFolder>& folders,
+              store::RunDirectory* directory,
               const std::vector<std::pair<std::string, double>>& seconds) {
   comm::World& world = setting.world;
   const std::vector<std::string>& names = setting.task.objective_names();

@@ -46,9 +46,9 @@ void replay(const std::vector<ClusterResult*>& results,
 
 /// What Experiment::evaluate() would return under the budget's population.
 /// @param num_variants  start rounds
-[[nodiscard]] methods::ExperimentResult evaluation_of(
-    const SweepBudget& budget, const std::vector<ClusterResult*>& results, int num_variants,
-    int num_objectives);
+[[nodiscard]] methods::ExperimentResult evaluation_of(const SweepBudget& budget,
+                                                      const std::vector<ClusterResult*>& results,
+                                                      int num_variants, int num_objectives);
 
 /// Fills the folder of a budget whose clusters are all trained. Collective over the world; rank 0
 /// does it.
@@ -57,8 +57,8 @@ void replay(const std::vector<ClusterResult*>& results,
 /// @param directory  null on other ranks
 /// @param seconds    for /performance
 void assemble(const SweepSetting& setting, const SweepBudget& budget,
-              const std::vector<ClusterResult*>& results,
-              const std::vector<ClusterFolder>& folders, store::RunDirectory* directory,
+              const std::vector<ClusterResult*>& results, const std::vector<ClusterFolder>& folders,
+              store::RunDirectory* directory,
               const std::vector<std::pair<std::string, double>>& seconds);
 
 }  // namespace apo::cli
