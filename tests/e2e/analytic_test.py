@@ -40,7 +40,9 @@ class Analytic(harness.Case):
     def test_ranks_give_the_same_run(self):
         one = self.run_on("ranks1", 1)
         for ranks in (2, 3, 4, 7):
-            self.assert_same_run(one, self.run_on(f"ranks{ranks}", ranks))
+            other = self.run_on(f"ranks{ranks}", ranks)
+            self.assert_same_run(one, other)
+            self.assert_same_report(one, other)
 
     def test_every_method_runs_and_does_not_depend_on_ranks(self):
         for method in METHODS:

@@ -94,6 +94,15 @@ class Case(unittest.TestCase):
             for line in (out / "metrics.jsonl").read_text().splitlines()]
         self.assertEqual(lines(one), lines(other))
 
+    def assert_same_report(self, one, other):
+        """What apo report prints is equal, byte for byte."""
+        texts = []
+        for out in (one, other):
+            code, text = apo("report", out, "--format", "json")
+            self.assertEqual(code, 0, text)
+            texts.append(text.replace(str(out), "DIR"))
+        self.assertEqual(*texts)
+
 
 def main():
     unittest.main(argv=[sys.argv[0], "-v"])

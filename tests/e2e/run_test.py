@@ -69,6 +69,7 @@ class Run(harness.Case):
             code, log = apo(*run_words(out), ranks=ranks)
             self.assertEqual(code, 0, log)
             self.assert_same_run(self.two, out)
+            self.assert_same_report(self.two, out)
 
     def test_killed_run_continues_and_equals_the_uninterrupted_one(self):
         out = self.scratch / "killed"
