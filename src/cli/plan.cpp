@@ -157,14 +157,8 @@ void add_groups(const methods::Population& population, const RunTask& task, Plan
     inputs.groups.push_back(inputs.train_clients);
     report.cluster_names = {"(all clients)"};
   }
-  std::vector<int> taken(population.clustering.clusters.size(), 0);
-  inputs.test_clients.clear();
-  for (const ClientId id : task.partition().test_clients()) {
-    int& of_cluster = taken[static_cast<std::size_t>(population.clients[id.index()].cluster)];
-    if (of_cluster++ < inputs.options.adapt.test_clients_per_cluster) {
-      inputs.test_clients.push_back(id);
-    }
-  }
+  inputs.test_clients = methods::chosen_test_clients(task.partition(), population,
+                                                     inputs.options.adapt.test_clients_per_cluster);
 }
 
 /// Free bytes where DIR is, or will be.

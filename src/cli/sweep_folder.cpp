@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "training_checkpoint.hpp"
@@ -71,26 +72,22 @@ void add_report(std::string& bytes, const federation::RoundReport& report) {
 }
 
 std::vector<federation::RoundReport> unpack_reports(const std::string& bytes) {
-  std::size_t at = 0;
-  const auto next = [&] {
+  std::vector<std::string_view> parts;  // a report, its steps, the next report, ...
+  for (std::string_view rest = bytes; !rest.empty();) {
     std::uint64_t size = 0;
-    expects(bytes.size() - at >= sizeof size, "unpack_reports: torn bytes");
-    std::memcpy(&size, bytes.data() + at, sizeof size);
-    at += sizeof size;
-    expects(bytes.size() - at >= size, "unpack_reports: torn bytes");
-    at += size;
-    return bytes.substr(at - size, size);
-  };
-  std::size_t num_parts = 0;
-  for (; at < bytes.size(); ++num_parts) {
-    (void)next();
+    expects(rest.size() >= sizeof size, "unpack_reports: torn bytes");
+    std::memcpy(&size, rest.data(), sizeof size);
+    rest.remove_prefix(sizeof size);
+    expects(rest.size() >= size, "unpack_reports: torn bytes");
+    parts.push_back(rest.substr(0, size));
+    rest.remove_prefix(size);
   }
-  at = 0;
+  expects(parts.size() % 2 == 0, "unpack_reports: torn bytes");
   std::vector<federation::RoundReport> reports;
-  reports.reserve(num_parts / 2);  // growing copies their tables
-  while (at < bytes.size()) {
-    reports.push_back(federation::unpack_report(next()));
-    reports.back().steps = federation::unpack(next());
+  reports.reserve(parts.size() / 2);  // growing copies their tables
+  for (std::size_t k = 0; k < parts.size(); k += 2) {
+    reports.push_back(federation::unpack_report(std::string(parts[k])));
+    reports.back().steps = federation::unpack(std::string(parts[k + 1]));
   }
   return reports;
 }

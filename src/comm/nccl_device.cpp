@@ -62,8 +62,7 @@ cudaDeviceProp properties_of(int device) {
   return properties;
 }
 
-std::string uuid_of(int device) {
-  const cudaDeviceProp properties = properties_of(device);
+std::string uuid_of(const cudaDeviceProp& properties) {
   std::string uuid = "GPU-";
   for (const char byte : properties.uuid.bytes) {
     uuid += fmt::format("{:02x}", static_cast<unsigned char>(byte));
@@ -137,7 +136,8 @@ int choose_device(World& world, bool is_member) {
     }
     try {
       device = device_of_rank(world);
-      mine = fmt::format("{} {} {}", library_version(), world.host(), uuid_of(device));
+      mine =
+          fmt::format("{} {} {}", library_version(), world.host(), uuid_of(properties_of(device)));
     } catch (const CallError& error) {
       raise(error.verdict());
     }
@@ -167,7 +167,7 @@ HostDevice device_of_host(int local_rank) {
   try {
     const cudaDeviceProp properties = properties_of(number);
     return {RankDevice{.name = fmt::format("cuda:{}", number),
-                       .model = fmt::format("{} {}", properties.name, uuid_of(number)),
+                       .model = fmt::format("{} {}", properties.name, uuid_of(properties)),
                        .memory = static_cast<double>(properties.totalGlobalMem)},
             ""};
   } catch (const CallError& error) {

@@ -104,34 +104,30 @@ PendingFile::~PendingFile() {
   }
 }
 
-void PendingFile::publish(bool durable) {
-  if (durable) {
-    UniqueFd file = open_file(temporary_, O_RDONLY);
-    if (::fsync(file.get()) != 0) {
-      throw_errno("fsync", temporary_);
-    }
-    file.close(temporary_);
+void PendingFile::publish() {
+  UniqueFd file = open_file(temporary_, O_RDONLY);
+  if (::fsync(file.get()) != 0) {
+    throw_errno("fsync", temporary_);
   }
+  file.close(temporary_);
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) {
     throw_errno("rename", target_);
   }
   published_ = true;
-  if (durable) {
-    const fs::path folder = target_.has_parent_path() ? target_.parent_path() : fs::path(".");
-    UniqueFd directory = open_file(folder, O_RDONLY | O_DIRECTORY);
-    // Some network file systems cannot sync a folder; the rename itself has happened.
-    if (::fsync(directory.get()) != 0 && errno != EINVAL && errno != ENOTSUP) {
-      throw_errno("fsync", folder);
-    }
+  const fs::path folder = target_.has_parent_path() ? target_.parent_path() : fs::path(".");
+  UniqueFd directory = open_file(folder, O_RDONLY | O_DIRECTORY);
+  // Some network file systems cannot sync a folder; the rename itself has happened.
+  if (::fsync(directory.get()) != 0 && errno != EINVAL && errno != ENOTSUP) {
+    throw_errno("fsync", folder);
   }
 }
 
-void publish_text_file(const fs::path& path, std::string_view text, bool durable) {
+void publish_text_file(const fs::path& path, std::string_view text) {
   PendingFile pending(path);
   UniqueFd fd = create_file(pending.path());
   write_all(fd, text, pending.path());
   fd.close(pending.path());
-  pending.publish(durable);
+  pending.publish();
 }
 
 void remove_temporaries(const fs::path& folder) {

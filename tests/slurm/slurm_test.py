@@ -1,7 +1,7 @@
 """The batch scripts of jobs/slurm on a real SLURM (lab.py), against undisturbed runs.
 
 Usage: slurm_test.py APO SOURCE_DIR MPIEXEC, as root. Where SLURM cannot be run, ends with 77,
-which CTest shows as skipped; with CI=true that is an error.
+which CTest shows as skipped; for root with CI=true that is an error.
 """
 
 import contextlib
@@ -348,7 +348,7 @@ class Slurm(harness.Case):
             self.assertEqual((runs[text] / "line.txt").read_text(), text + "\n")
             given = text.removeprefix("--").split(" --")
             alone = self.undisturbed(f"alone-{len(runs)}",
-                                        {**SHORT, **dict(option.split() for option in given)})
+                                     {**SHORT, **dict(option.split() for option in given)})
             self.assert_same_run(alone, runs[text])
         self.assertEqual(sorted(p.name for p in out.iterdir()),
                          sorted(p.name for p in runs.values()))
@@ -381,7 +381,7 @@ class Slurm(harness.Case):
         self.assertEqual(len(list(out.glob("clusters/*/result.h5"))), 2 * len(budgets) - 1)
         for budget in budgets:
             alone = self.undisturbed(f"budget-{budget}",
-                                        {**settings, "clustering.budget": str(budget)})
+                                     {**settings, "clustering.budget": str(budget)})
             self.assert_same_run(alone, out / f"budget-{budget}")
 
     def test_daemons_are_killed_in_mid_job(self):

@@ -60,8 +60,7 @@ class PendingFile {
 
   [[nodiscard]] const std::filesystem::path& path() const { return temporary_; }
   /// fsync(file), rename, fsync(folder): the order that survives a power cut.
-  /// @param durable  false: rename only, atomic for readers but not against a power cut
-  void publish(bool durable = true);
+  void publish();
 
  private:
   std::filesystem::path target_;
@@ -69,8 +68,7 @@ class PendingFile {
   bool published_ = false;
 };
 
-void publish_text_file(const std::filesystem::path& path, std::string_view text,
-                       bool durable = true);
+void publish_text_file(const std::filesystem::path& path, std::string_view text);
 /// Removes what killed processes left: files that begin with ".tmp-".
 void remove_temporaries(const std::filesystem::path& folder);
 
